@@ -1,0 +1,160 @@
+"""Host-side checks of what users pass in.
+
+Each check names the argument, says what it was given and what it wanted, and raises before any work is done. Nothing
+here is seen by a compiler: values that JAX is tracing never get this far.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from ._typing import Array
+
+
+def _as_numbers(value: Any, name: str) -> Array:
+    """A float64 array, or a ValueError that says why it cannot be one."""
+    if hasattr(value, "toarray"):
+        raise ValueError(f"{name} is a sparse matrix, which is not supported; pass {name}.toarray()")
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} has rows of different lengths; a table of numbers was wanted") from None
+    if np.iscomplexobj(array):
+        raise ValueError(f"{name} holds complex numbers; real ones were wanted")
+    try:
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        found = "text" if array.dtype.kind in "US" else f"values of dtype {array.dtype}"
+        raise ValueError(f"{name} holds {found} that cannot be read as numbers") from None
+
+
+def _finite(array: Array, name: str) -> Array:
+    if not np.isfinite(array).all():
+        kind = "NaN" if np.isnan(array).any() else "infinity"
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name} contains {kind} (first at index {where}); remove or fill such values first")
+    return array
+
+
+def _not_empty(array: Array, name: str) -> Array:
+    if array.size == 0:
+        raise ValueError(f"{name} is empty (shape {array.shape})")
+    return array
+
+
+def vectors(value: Any, name: str, *, width: int | None = None) -> Array:
+    """A finite float64 table (n, d); a 1-d array is read as n points on the line."""
+    array = _as_numbers(value, name)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have 1 or 2 dimensions (points, features), got shape {array.shape}")
+    _not_empty(array, name)
+    if width is not None and array.shape[1] != width:
+        raise ValueError(f"{name} has {array.shape[1]} columns where {width} were expected")
+    return _finite(array, name)
+
+
+def labels(value: Any, name: str) -> Array:
+    """Labels of any comparable kind as an array (n,) or (n, c); missing values are refused."""
+    array = np.asarray(value)
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} must be a list of labels or a table of them, got shape {array.shape}")
+    _not_empty(array, name)
+    if array.dtype.kind == "f":
+        _finite(array, name)
+    elif array.dtype.kind == "O" and any(v is None or v != v for v in array.ravel()):
+        raise ValueError(f"{name} has missing labels")
+    return array
+
+
+def objects(value: Any, name: str) -> Array:
+    """Any Python objects as a 1-d object array, so that they can be counted and indexed like points."""
+    if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
+        return _not_empty(value, name)
+    if isinstance(value, str) or not hasattr(value, "__len__"):
+        raise ValueError(f"{name} must be a list of objects, got {type(value).__name__}")
+    array = np.empty(len(value), dtype=object)
+    array[:] = list(value) if not isinstance(value, np.ndarray) else [row for row in value]
+    return _not_empty(array, name)
+
+
+def same_length(a: Any, b: Any, name_a: str, name_b: str) -> None:
+    """Refuse two samples that should be paired but are not equally long."""
+    if len(a) != len(b):
+        raise ValueError(f"{name_a} has {len(a)} rows but {name_b} has {len(b)}; they must be paired")
+
+
+def weights(value: Any, name: str, size: int) -> Array:
+    """Finite, possibly signed weights, one per point; None means uniform."""
+    if value is None:
+        return np.full(size, 1.0 / size)
+    array = _finite(_as_numbers(value, name), name)
+    if array.shape != (size,):
+        raise ValueError(f"{name} has shape {array.shape} where one number for each of {size} points was wanted")
+    return array
+
+
+def positive(value: Any, name: str) -> float:
+    """One finite number above zero."""
+    number = scalar(value, name)
+    if number <= 0:
+        raise ValueError(f"{name} must be positive, got {number:g}")
+    return number
+
+
+def scalar(value: Any, name: str) -> float:
+    """One finite real number."""
+    if isinstance(value, (str, bytes)) or np.ndim(value) != 0:
+        raise ValueError(f"{name} must be one number, got {value!r}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be one number, got {value!r}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {number}")
+    return number
+
+
+def count(value: Any, name: str, *, at_least: int = 1) -> int:
+    """A whole number of something."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    if value < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {value}")
+    return int(value)
+
+
+def option(value: Any, name: str, choices: tuple[Any, ...]) -> Any:
+    """One of a few words."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+    return value
+
+
+def fits_memory(elements: int, what: str, instead: str) -> None:
+    """Refuse an array of doubles that this machine cannot hold, naming the way round it."""
+    wanted = 8 * elements
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not every platform tells
+        return
+    if wanted > 0.5 * total:
+        raise ValueError(
+            f"{what} would take {wanted / 2**30:.1f} GiB of the machine's {total / 2**30:.1f} GiB; {instead}"
+        )
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A NumPy generator from a seed, a generator, a legacy RandomState, or nothing."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    if random_state is None or isinstance(random_state, (int, np.integer)):
+        return np.random.default_rng(random_state)
+    raise ValueError(f"random_state must be a whole number, a numpy Generator or None, got {random_state!r}")

@@ -1,0 +1,205 @@
+"""The library's factorisations, with one policy for jitter and failure.
+
+Every function takes NumPy or JAX arrays. On NumPy arrays it calls LAPACK and raises `FactorisationError` when a matrix
+cannot be factorised; on JAX arrays it can be traced and differentiated, and a failure shows as NaN, which the boundary
+of the caller turns into the same error.
+
+A positive semidefinite Gram matrix `K` of n points is held in one of two forms with one interface. *Coordinates* of a
+point, and the three operations on them, are
+
+| form | coordinates of x | `core()` | `gather(Y)` | `scatter(C)` |
+|---|---|---|---|---|
+| `LowRank(F)`, `K = F F'` | `f(x)`, of length r | `F' F` | `F' Y` | `C F'` |
+| `Dense(K)` | `k(x, X)`, of length n | `K` | `Y` | `C` |
+
+so that `scatter(c(x) (core + s I)^-1)` is `(K + s I)^-1 k(x)` in both: for the first by the push-through identity
+`F (F' F + s I)^-1 = (F F' + s I)^-1 F`. A rule written with these operations is primal and dual at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from jax.scipy import linalg as jax_linalg
+
+from ._backend import namespace
+from ._typing import AnyArray, Array
+
+_FIRST_JITTER, _LAST_JITTER = 1e-14, 1e-8
+
+
+class FactorisationError(np.linalg.LinAlgError):
+    """A matrix that should be positive definite is not, even with jitter. A kind of `ValueError`."""
+
+
+def cholesky(A: AnyArray, name: str, shift: AnyArray = 0.0) -> AnyArray:
+    """Lower Cholesky factor of the positive definite matrix `A + shift I`.
+
+    The one jitter policy: factorise as it is; if that fails, add 1e-14 of the mean diagonal and ten times more at each
+    try up to 1e-8; then give up with the matrix's name, size and smallest eigenvalue.
+    """
+    xp = namespace(A, shift)
+    size = A.shape[0]
+    if xp is jnp:
+        return jnp.linalg.cholesky(A + shift * jnp.eye(size))
+    scale = float(np.trace(A)) / size + float(shift)
+    if not np.isfinite(scale):
+        raise FactorisationError(f"{name} ({size} x {size}) holds NaN or infinite values")
+    jitter = 0.0
+    while True:
+        shifted = np.array(A.T, order="F")  # A is symmetric: the transpose of a C-ordered one needs no reordering
+        shifted[np.diag_indices(size)] += shift + jitter * scale
+        L, failed = scipy.linalg.lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
+        if not failed:
+            return L
+        jitter = _FIRST_JITTER if jitter == 0.0 else 10 * jitter
+        if jitter > _LAST_JITTER:
+            smallest = scipy.linalg.eigvalsh(A, subset_by_index=[0, 0])[0] + shift
+            raise FactorisationError(
+                f"{name} ({size} x {size}) is not positive definite: its smallest eigenvalue is {smallest:.3g} "
+                f"against a mean diagonal of {scale:.3g}. A larger regulariser, a shorter lengthscale or a lower "
+                "rank helps; a kernel function of your own may not be positive definite."
+            )
+
+
+def solve_lower(L: AnyArray, B: AnyArray, *, transposed: bool = False) -> AnyArray:
+    """`L^-1 B`, or `L^-T B` if transposed, for a lower triangular L."""
+    if namespace(L, B) is jnp:
+        return jax_linalg.solve_triangular(L, B, lower=True, trans=int(transposed))
+    return scipy.linalg.solve_triangular(L, B, lower=True, trans=int(transposed), check_finite=False)
+
+
+def solve(L: AnyArray, B: AnyArray) -> AnyArray:
+    """`(L L')^-1 B` from a Cholesky factor."""
+    return solve_lower(L, solve_lower(L, B), transposed=True)
+
+
+def eigh(A: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Eigenvalues in falling order, none below zero, and their vectors, of a positive semidefinite matrix."""
+    xp = namespace(A)
+    values, vectors = jnp.linalg.eigh(A) if xp is jnp else scipy.linalg.eigh(A, check_finite=False)
+    return xp.maximum(values[::-1], 0.0), vectors[:, ::-1]
+
+
+def singular_values(A: Array) -> Array:
+    """Singular values in falling order."""
+    return scipy.linalg.svdvals(A, check_finite=False)
+
+
+class PivotedCholesky(NamedTuple):
+    """`K ~ F F'` with F (n, r): `F[pivots]` is lower triangular and the fit is exact on the pivots."""
+
+    factor: Array
+    pivots: Array
+    residual: Array  # what is left of the diagonal
+
+
+def pivoted_cholesky(
+    diagonal: Array, column: Callable[[int], Array], *, rank: int, tol: float
+) -> PivotedCholesky:
+    """Greedy incomplete Cholesky of a Gram matrix that is never formed: O(n r) memory, O(n r^2) time.
+
+    Takes the point with the largest remaining diagonal until `rank` points are taken or that diagonal has fallen to
+    `tol` times the largest one at the start (Fine and Scheinberg 2001; Bach and Jordan 2002).
+    """
+    n = len(diagonal)
+    residual = diagonal.astype(np.float64, copy=True)
+    floor = tol * residual.max(initial=0.0)
+    rank = min(rank, n)
+    rows = np.empty((min(rank, 64), n))  # F', grown as needed; one contiguous row per pivot
+    pivots = np.empty(rank, dtype=np.intp)
+    r = 0
+    while r < rank:
+        p = int(residual.argmax())
+        if residual[p] <= floor:
+            break
+        if r == len(rows):
+            rows = np.concatenate([rows, np.empty((min(r, rank - r), n))])
+        row = rows[r]
+        np.subtract(column(p), rows[:r, p] @ rows[:r], out=row)
+        row /= np.sqrt(residual[p])
+        row[pivots[:r]] = 0.0  # exactly triangular on the pivots, not merely up to rounding
+        residual -= row * row
+        pivots[r] = p
+        residual[p] = 0.0
+        r += 1
+    return PivotedCholesky(np.ascontiguousarray(rows[:r].T), pivots[:r].copy(), np.maximum(residual, 0.0))
+
+
+class LowRank(NamedTuple):
+    """The Gram matrix `F F'`, known by its factor F (n, r)."""
+
+    factor: AnyArray
+
+    @property
+    def size(self) -> int:
+        """Number of points n."""
+        return self.factor.shape[0]
+
+    def core(self) -> AnyArray:
+        """`F' F`."""
+        return self.factor.T @ self.factor
+
+    def gather(self, Y: AnyArray) -> AnyArray:
+        """`F' Y`: from values at the points to coordinates."""
+        return self.factor.T @ Y
+
+    def scatter(self, C: AnyArray) -> AnyArray:
+        """`C F'`: from coordinates to weights on the points."""
+        return C @ self.factor.T
+
+    def coordinates(self) -> AnyArray:
+        """Coordinates of the points themselves."""
+        return self.factor
+
+
+class Dense(NamedTuple):
+    """The Gram matrix itself, for when its rank is close to n."""
+
+    matrix: AnyArray
+
+    @property
+    def size(self) -> int:
+        """Number of points n."""
+        return self.matrix.shape[0]
+
+    def core(self) -> AnyArray:
+        """`K`."""
+        return self.matrix
+
+    def gather(self, Y: AnyArray) -> AnyArray:
+        """`Y`: the coordinates are the points' own."""
+        return Y
+
+    def scatter(self, C: AnyArray) -> AnyArray:
+        """`C`: the coordinates are the points' own."""
+        return C
+
+    def coordinates(self) -> AnyArray:
+        """Coordinates of the points themselves."""
+        return self.matrix
+
+
+Gram = LowRank | Dense
+
+
+def leave_one_out(gram: Gram, shift: AnyArray, V: AnyArray) -> AnyArray:
+    """Residuals `v_i - v^(x_i)` of ridge regression fitted without point i, for all i from one factorisation.
+
+    With the hat matrix `H = K (K + s I)^-1`, leaving i out gives `((I - H) V)_i / (1 - H_ii)` exactly, the shift s
+    being held fixed. For a dense Gram matrix both parts are read off the inverse, since `I - H = s (K + s I)^-1`.
+    """
+    xp = namespace(gram[0], shift, V)
+    L = cholesky(gram.core(), "the regularised Gram matrix", shift)
+    if isinstance(gram, Dense):
+        inverse = solve(L, xp.eye(gram.size))
+        return (inverse @ V) / xp.diagonal(inverse)[:, None]
+    F = gram.factor
+    half = solve_lower(L, F.T)  # H = half' half
+    leverage = (half * half).sum(0)
+    fitted = half.T @ (half @ V)
+    return (V - fitted) / (1.0 - leverage)[:, None]

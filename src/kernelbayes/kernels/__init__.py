@@ -1,0 +1,37 @@
+"""Kernels: classes, composition, bandwidths, and integrals in closed form."""
+
+from ._bandwidth import median_lengthscale
+from ._base import Columns, Kernel, Product, Scaled, Sum, dense_gram, gram_blocks, matmul
+from ._composite import FunctionKernel, MappedKernel, PrecomputedKernel, SetKernel
+from ._discrete import Delta, HistogramIntersection, SpatialPyramid
+from ._interval import Brownian, PeriodicSobolev
+from ._product import InfinitePolynomial, Linear, Polynomial
+from ._stationary import Gaussian, Laplace, Matern, RationalQuadratic
+
+__all__ = [
+    "Brownian",
+    "Columns",
+    "Delta",
+    "FunctionKernel",
+    "Gaussian",
+    "HistogramIntersection",
+    "InfinitePolynomial",
+    "Kernel",
+    "Laplace",
+    "Linear",
+    "MappedKernel",
+    "Matern",
+    "PeriodicSobolev",
+    "Polynomial",
+    "PrecomputedKernel",
+    "Product",
+    "RationalQuadratic",
+    "Scaled",
+    "SetKernel",
+    "SpatialPyramid",
+    "Sum",
+    "dense_gram",
+    "gram_blocks",
+    "matmul",
+    "median_lengthscale",
+]

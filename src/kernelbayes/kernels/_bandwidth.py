@@ -1,0 +1,47 @@
+"""Bandwidths from the data."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from .. import _check
+from .._typing import Array, ArrayLike
+
+_MOST_POINTS = 1000
+
+
+def median_lengthscale(X: ArrayLike, *, per_column: bool = False) -> Array | float:
+    """The median distance between distinct points: the usual first guess at a lengthscale.
+
+    Distances of zero are left out, so repeated rows do not pull the median down, and constant columns play no part.
+    With `per_column=True` each column gets its own lengthscale, `sqrt(d)` times its median difference so that the
+    distance over all columns is of the same order; a constant column gets 1. At most 1,000 evenly spread rows are used.
+
+    Example:
+        >>> import kernelbayes as kb
+        >>> kb.median_lengthscale([[0.0, 7.0], [0.0, 7.0], [1.0, 7.0], [3.0, 7.0]])
+        2.0
+        >>> kb.median_lengthscale([[0.0, 0.0], [1.0, 100.0]], per_column=True).round(2)
+        array([  1.41, 141.42])
+    """
+    X = _check.vectors(X, "X")
+    if len(X) > _MOST_POINTS:
+        X = X[np.linspace(0, len(X) - 1, _MOST_POINTS).astype(int)]
+    if not per_column:
+        return _median_distance(X)
+    varying = np.ptp(X, axis=0) > 0
+    scales = np.ones(X.shape[1])
+    for j in np.flatnonzero(varying):
+        scales[j] = np.sqrt(varying.sum()) * _median_distance(X[:, [j]])
+    if not varying.any():
+        _median_distance(X)  # raises
+    return scales
+
+
+def _median_distance(X: Array) -> float:
+    distances = pdist(X) if len(X) > 1 else np.zeros(0)
+    distances = distances[distances > 0]
+    if not len(distances):
+        raise ValueError("X has no two distinct points, so no lengthscale can be read off it")
+    return float(np.median(distances))

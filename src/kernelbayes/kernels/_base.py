@@ -1,0 +1,289 @@
+"""What a kernel is, how its parameters are declared, and how kernels combine.
+
+A kernel is an immutable pytree whose leaves are its parameters. A field states its domain once
+(`lengthscale: Array = positive()`); construction checks it, and `learning` reads it to choose the scale on which to
+optimise. Subclasses give two formulas, `_gram` and `_diag`, written against the namespace of their input; everything
+else (checks, blocks, double precision, composition) is here.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _check
+from .._backend import float64, is_traced
+from .._typing import AnyArray, Array, ArrayLike
+
+# Blocks of about 8 MB stay near the cache. A block is compiled only where the work outweighs the compiler.
+_BLOCK_ELEMENTS = 2**20
+_COMPILE_ELEMENTS = 2**23
+
+
+def _as_parameter(value: Any) -> Any:
+    """Parameters are host arrays in double precision; values that JAX is tracing pass through."""
+    return value if isinstance(value, jax.Array) else np.asarray(value, dtype=np.float64)
+
+
+def positive(default: float = 1.0) -> Any:
+    """Declare a parameter above zero; it is learned on the logarithmic scale."""
+    return eqx.field(converter=_as_parameter, default=default, metadata={"domain": "positive"})
+
+
+def nonnegative(default: float = 0.0) -> Any:
+    """Declare a parameter that may be zero; it is held fixed in learning at zero and above zero learned as a log."""
+    return eqx.field(converter=_as_parameter, default=default, metadata={"domain": "nonnegative"})
+
+
+def unit_interval(default: float = 0.5) -> Any:
+    """Declare a parameter in (0, 1]."""
+    return eqx.field(converter=_as_parameter, default=default, metadata={"domain": "unit"})
+
+
+_DOMAINS = {
+    "positive": (lambda v: v > 0, "must be positive"),
+    "nonnegative": (lambda v: v >= 0, "must not be negative"),
+    "unit": (lambda v: (v > 0) & (v <= 1), "must lie in (0, 1]"),
+}
+
+
+class Kernel(eqx.Module):
+    """A positive definite function of two points.
+
+    `gram`, `diag` and `matmul` take what users have and return NumPy arrays in double precision. Inside a JAX
+    transformation `gram` and `diag` are traced instead, so that `jax.grad` of anything built from them is a kernel
+    holding the derivatives of its parameters.
+
+    Example:
+        >>> import kernelbayes as kb
+        >>> k = 2.0 * kb.Gaussian(lengthscale=0.5) + kb.Linear()
+        >>> k.gram([[0.0], [1.0]]).round(3)
+        array([[2.   , 0.271],
+               [0.271, 3.   ]])
+    """
+
+    # A kernel on arbitrary objects is evaluated by Python, pair by pair, and cannot be compiled.
+    _host_only: ClassVar[bool] = False
+
+    def __check_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            domain = field.metadata.get("domain")
+            value = getattr(self, field.name)
+            if domain is None or isinstance(value, jax.Array):
+                continue
+            test, wanted = _DOMAINS[domain]
+            if value.ndim > 1 or value.size == 0:
+                raise ValueError(f"{field.name} must be a number or one per column, got shape {value.shape}")
+            if not np.isfinite(value).all() or not np.all(test(value)):
+                raise ValueError(f"{field.name} {wanted}, got {value}")
+
+    @abc.abstractmethod
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        """k(x_i, y_j) for checked points, in the namespace of the points."""
+
+    @abc.abstractmethod
+    def _diag(self, X: AnyArray) -> AnyArray:
+        """k(x_i, x_i) for checked points."""
+
+    def _check(self, X: Any, name: str) -> Array:
+        """Turn what a user passed into points of this kernel's domain, or say what is wrong with it."""
+        X = _check.vectors(X, name)
+        self._check_width(X.shape[1], name)
+        return X
+
+    def _check_width(self, width: int, name: str) -> None:
+        for field in dataclasses.fields(self):
+            size = np.size(getattr(self, field.name)) if field.metadata.get("domain") else 1
+            if size not in (1, width):
+                raise ValueError(f"{name} has {width} columns but the kernel's {field.name} has {size} entries")
+
+    def _check_pair(self, X: Any, Y: Any) -> tuple[Array, Array]:
+        X, Y = self._check(X, "X"), self._check(Y, "Y")
+        if X.shape[1:] != Y.shape[1:]:
+            raise ValueError(f"X has {X.shape[1:]} features per point but Y has {Y.shape[1:]}")
+        return X, Y
+
+    @property
+    def _evaluates_on_host(self) -> bool:
+        parts = jax.tree_util.tree_leaves(self, is_leaf=lambda v: isinstance(v, Kernel) and v is not self)
+        return self._host_only or any(p._evaluates_on_host for p in parts if isinstance(p, Kernel))
+
+    def gram(self, X: ArrayLike, Y: ArrayLike | None = None) -> Array:
+        """The matrix of k(x_i, y_j), of shape (n, m); with one argument, of k(x_i, x_j)."""
+        if is_traced(self, X, Y):
+            X = jnp.asarray(X)
+            return self._gram(X, X if Y is None else jnp.asarray(Y))
+        if Y is None:
+            X = Y = self._check(X, "X")
+        else:
+            X, Y = self._check_pair(X, Y)
+        return dense_gram(self, X, Y)
+
+    def diag(self, X: ArrayLike) -> Array:
+        """k(x_i, x_i), of shape (n,)."""
+        if is_traced(self, X):
+            return self._diag(jnp.asarray(X))
+        return np.array(self._diag(self._check(X, "X")), dtype=np.float64)
+
+    def matmul(self, X: ArrayLike, Y: ArrayLike, V: ArrayLike) -> Array:
+        """K(X, Y) @ V, computed in blocks of rows so that K is never held whole.
+
+        Example:
+            >>> import numpy as np, kernelbayes as kb
+            >>> X = np.linspace(0, 1, 5)
+            >>> k = kb.Gaussian(0.3)
+            >>> np.allclose(k.matmul(X, X, np.ones(5)), k.gram(X).sum(1))
+            True
+        """
+        X, Y = self._check_pair(X, Y)
+        V = np.asarray(V, dtype=np.float64)
+        if V.shape[:1] != (len(Y),):
+            raise ValueError(f"V has shape {V.shape} where {len(Y)} rows, one per row of Y, were wanted")
+        return matmul(self, X, Y, V)
+
+    def on(self, *columns: int) -> Kernel:
+        """This kernel applied to some columns only.
+
+        Example:
+            >>> import kernelbayes as kb
+            >>> k = kb.Gaussian().on(0) * kb.Delta().on(1)
+            >>> k.gram([[0.0, 1], [0.0, 2]])
+            array([[1., 0.],
+                   [0., 1.]])
+        """
+        return Columns(self, tuple(_check.count(c, "column", at_least=0) for c in columns))
+
+    def __add__(self, other: Any) -> Kernel:
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> Kernel:
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scaled(self, other) if np.ndim(other) == 0 else NotImplemented
+
+    __rmul__ = __mul__
+
+
+# ---------------------------------------------------------------- evaluation on checked points, for the layers below
+
+
+def gram_blocks(kernel: Kernel, X: Array, Y: Array) -> Iterator[tuple[slice, Array]]:
+    """Yield K(X[rows], Y) over blocks of rows, each small enough to be thrown away."""
+    n, m = len(X), len(Y)
+    compiled = n * m >= _COMPILE_ELEMENTS and not kernel._evaluates_on_host
+    size = max(1, min(n, _BLOCK_ELEMENTS // m))
+    for start in range(0, n, size):
+        rows = slice(start, min(start + size, n))
+        block = X[rows]
+        if not compiled:
+            yield rows, kernel._gram(block, Y)
+            continue
+        short = size - len(block)
+        if short:  # one shape for all blocks, so one compilation
+            block = np.concatenate([block, np.repeat(block[-1:], short, axis=0)])
+        yield rows, _compiled_gram(kernel, block, Y)[: size - short]
+
+
+@float64
+def _compiled_gram(kernel: Kernel, X: Array, Y: Array) -> Array:
+    return np.asarray(_jitted_gram(kernel, X, Y))
+
+
+@eqx.filter_jit
+def _jitted_gram(kernel: Kernel, X: AnyArray, Y: AnyArray) -> AnyArray:
+    return kernel._gram(X, Y)
+
+
+def dense_gram(kernel: Kernel, X: Array, Y: Array) -> Array:
+    """K(X, Y) for checked points."""
+    n, m = len(X), len(Y)
+    if n * m <= _BLOCK_ELEMENTS:
+        return np.asarray(kernel._gram(X, Y), dtype=np.float64)
+    _check.fits_memory(n * m, f"a Gram matrix of {n} x {m}", "use kernel.matmul, or features=kb.Subspace(...)")
+    out = np.empty((n, m))
+    for rows, block in gram_blocks(kernel, X, Y):
+        out[rows] = block
+    return out
+
+
+def matmul(kernel: Kernel, X: Array, Y: Array, V: Array) -> Array:
+    """K(X, Y) V for checked points, in blocks."""
+    out = np.empty((len(X), *V.shape[1:]))
+    for rows, block in gram_blocks(kernel, X, Y):
+        out[rows] = block @ V
+    return out
+
+
+# ---------------------------------------------------------------------------------------------------- combinations
+
+
+class _Pair(Kernel):
+    left: Kernel
+    right: Kernel
+
+    def _check(self, X: Any, name: str) -> Array:
+        return self.right._check(self.left._check(X, name), name)
+
+
+class Sum(_Pair):
+    """`k(x, y) + l(x, y)`; made by `k + l`."""
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        return self.left._gram(X, Y) + self.right._gram(X, Y)
+
+    def _diag(self, X: AnyArray) -> AnyArray:
+        return self.left._diag(X) + self.right._diag(X)
+
+
+class Product(_Pair):
+    """`k(x, y) l(x, y)`; made by `k * l`."""
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        return self.left._gram(X, Y) * self.right._gram(X, Y)
+
+    def _diag(self, X: AnyArray) -> AnyArray:
+        return self.left._diag(X) * self.right._diag(X)
+
+
+class Scaled(Kernel):
+    """`s k(x, y)` with s > 0; made by `s * k`."""
+
+    kernel: Kernel
+    scale: AnyArray = positive()
+
+    def _check(self, X: Any, name: str) -> Array:
+        return self.kernel._check(X, name)
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        return self.scale * self.kernel._gram(X, Y)
+
+    def _diag(self, X: AnyArray) -> AnyArray:
+        return self.scale * self.kernel._diag(X)
+
+
+class Columns(Kernel):
+    """A kernel that sees some columns of its input; made by `k.on(0, 2)`."""
+
+    kernel: Kernel
+    columns: tuple[int, ...] = eqx.field(static=True)
+
+    def _check(self, X: Any, name: str) -> Array:
+        X = np.asarray(X)
+        if X.ndim != 2 or X.shape[1] <= max(self.columns):
+            raise ValueError(f"{name} has shape {X.shape}, but the kernel reads its columns {self.columns}")
+        self.kernel._check(X[:, list(self.columns)], name)
+        return X
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        columns = list(self.columns)
+        return self.kernel._gram(X[:, columns], Y[:, columns])
+
+    def _diag(self, X: AnyArray) -> AnyArray:
+        return self.kernel._diag(X[:, list(self.columns)])

@@ -1,0 +1,177 @@
+"""Kernels built on something else: on sets of points, on a feature map, on a user's function, on a ready Gram matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import numpy as np
+
+from .. import _check
+from .._backend import map_network
+from .._typing import AnyArray, Array
+from ._base import Kernel, dense_gram, positive
+from ._stationary import Gaussian, _exp
+
+
+class SetKernel(Kernel):
+    r"""A Gaussian kernel of the maximum mean discrepancy between samples: points are themselves sets of points.
+
+    .. math:: k(S, T) = \exp\Big(-\frac{\|\hat\mu_S - \hat\mu_T\|^2_{\mathcal H}}{2 \ell^2}\Big)
+
+    where the embeddings are taken with the `base` kernel. Input is a list of arrays (n_i, d), of any lengths. Hsu (2020),
+    section 4.6; Muandet et al. (2012).
+
+    Example:
+        >>> import numpy as np, kernelbayes as kb
+        >>> rng = np.random.default_rng(0)
+        >>> near, also_near, far = rng.normal(size=(40, 1)), rng.normal(size=(60, 1)), rng.normal(3.0, size=(50, 1))
+        >>> kb.SetKernel(lengthscale=0.5).gram([near], [also_near, far]).round(2)
+        array([[0.91, 0.12]])
+    """
+
+    base: Kernel
+    lengthscale: AnyArray = positive()
+    _host_only: ClassVar[bool] = True
+
+    def __init__(self, base: Kernel | None = None, lengthscale: Any = 1.0):
+        self.base = Gaussian() if base is None else base
+        self.lengthscale = lengthscale
+
+    def _check(self, X: Any, name: str) -> Array:
+        sets = _check.objects(X, name)
+        checked = np.empty_like(sets)
+        for i, points in enumerate(sets):
+            checked[i] = self.base._check(points, f"{name}[{i}]")
+        if len({points.shape[1:] for points in checked}) > 1:
+            raise ValueError(f"the sets in {name} have points of different widths")
+        return checked
+
+    def _check_pair(self, X: Any, Y: Any) -> tuple[Array, Array]:
+        X, Y = self._check(X, "X"), self._check(Y, "Y")
+        if X[0].shape[1:] != Y[0].shape[1:]:
+            raise ValueError(f"the sets in X have points of width {X[0].shape[1:]} but those in Y {Y[0].shape[1:]}")
+        return X, Y
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        pool = np.concatenate(list(Y))
+        ends = np.cumsum([len(points) for points in Y])
+        sizes = np.diff(ends, prepend=0)
+        inner = np.empty((len(X), len(Y)))
+        for i, points in enumerate(X):
+            inner[i] = np.add.reduceat(dense_gram(self.base, points, pool).mean(0), ends - sizes) / sizes
+        squared = self._norms(X)[:, None] + self._norms(Y) - 2.0 * inner
+        return _exp(-np.maximum(squared, 0.0) / (2.0 * self.lengthscale**2))
+
+    def _norms(self, X: Array) -> Array:
+        return np.array([dense_gram(self.base, points, points).mean() for points in X])
+
+    def _diag(self, X: AnyArray) -> AnyArray:
+        return np.ones(len(X))
+
+
+class MappedKernel(Kernel):
+    r"""A kernel on a feature map, :math:`k(x, y) = k_0(g(x), g(y))`.
+
+    `map` takes an array of points (n, d) to features (n, p); an Equinox module is taken to act on one point and is
+    applied to each. Its parameters are part of the kernel. Hsu (2020), section 3.9.
+
+    Example:
+        >>> import numpy as np, kernelbayes as kb
+        >>> angle = kb.MappedKernel(lambda a: np.concatenate([np.cos(a), np.sin(a)], axis=1), kb.Gaussian())
+        >>> angle.gram([0.0], [2 * np.pi]).round(6)
+        array([[1.]])
+    """
+
+    map: Callable[[Any], Any]
+    kernel: Kernel
+
+    @property
+    def _evaluates_on_host(self) -> bool:
+        return not isinstance(self.map, eqx.Module) or self.kernel._evaluates_on_host
+
+    def _check(self, X: Any, name: str) -> Array:
+        return _check.vectors(X, name)
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        return self.kernel._gram(apply_map(self.map, X), apply_map(self.map, Y))
+
+    def _diag(self, X: AnyArray) -> AnyArray:
+        return self.kernel._diag(apply_map(self.map, X))
+
+
+def apply_map(function: Callable[[Any], Any], X: AnyArray) -> AnyArray:
+    """Features (n, p) of points: a network is mapped over them, a plain function takes them all at once."""
+    out = map_network(function, X) if isinstance(function, eqx.Module) else function(X)
+    if out.ndim != 2 or out.shape[0] != X.shape[0]:
+        raise ValueError(f"the feature map returned shape {out.shape} for {X.shape[0]} points; (n, p) was wanted")
+    return out
+
+
+class FunctionKernel(Kernel):
+    """A kernel from your own function of two objects: strings, graphs, trees, anything.
+
+    `function(a, b)` returns a number and must be symmetric and positive definite. It is called once per pair.
+
+    Example:
+        >>> import kernelbayes as kb
+        >>> shared_letters = kb.FunctionKernel(lambda a, b: len(set(a) & set(b)))
+        >>> shared_letters.gram(["kernel", "bayes"])
+        array([[5., 1.],
+               [1., 5.]])
+    """
+
+    function: Callable[[Any, Any], float] = eqx.field(static=True)
+    _host_only: ClassVar[bool] = True
+
+    def _check(self, X: Any, name: str) -> Array:
+        return _check.objects(X, name)
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        out = np.empty((len(X), len(Y)))
+        for i, a in enumerate(X):
+            for j, b in enumerate(Y):
+                out[i, j] = out[j, i] if X is Y and j < i else self.function(a, b)
+        if not np.isfinite(out).all():
+            raise ValueError("the kernel function returned NaN or an infinite value")
+        return out
+
+    def _diag(self, X: AnyArray) -> AnyArray:
+        return np.array([float(self.function(a, a)) for a in X])
+
+
+class PrecomputedKernel(Kernel):
+    """A kernel given by its Gram matrix; points are whole numbers, the rows of that matrix.
+
+    Example:
+        >>> import kernelbayes as kb
+        >>> kb.PrecomputedKernel([[1.0, 0.2], [0.2, 1.0]]).gram([1, 1, 0], [0])
+        array([[0.2],
+               [0.2],
+               [1. ]])
+    """
+
+    matrix: Array
+    _host_only: ClassVar[bool] = True
+
+    def __init__(self, matrix: Any):
+        matrix = _check.vectors(matrix, "matrix")
+        if matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"matrix must be square, got shape {matrix.shape}")
+        if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-10 * np.abs(matrix).max()):
+            raise ValueError("matrix must be symmetric")
+        self.matrix = matrix
+
+    def _check(self, X: Any, name: str) -> Array:
+        points = _check.vectors(X, name, width=1)
+        index = points.astype(int)
+        if (index != points).any() or index.min() < 0 or index.max() >= len(self.matrix):
+            raise ValueError(f"{name} must hold row numbers from 0 to {len(self.matrix) - 1} of the Gram matrix")
+        return index
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        return self.matrix[np.ix_(X[:, 0], Y[:, 0])]
+
+    def _diag(self, X: AnyArray) -> AnyArray:
+        return np.diagonal(self.matrix)[X[:, 0]]

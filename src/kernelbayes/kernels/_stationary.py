@@ -1,0 +1,139 @@
+"""Kernels of the difference x - y on R^d, with one lengthscale or one per column (ARD).
+
+Smooth kernels expand ||x - y||^2 into a matrix product. Kernels with a kink at zero (Laplace, Matern) take a square root
+or an absolute value there, which would turn the product's rounding of 1e-16 into 1e-8, so they use differences.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from .. import _check
+from .._backend import namespace
+from .._typing import AnyArray
+from ._base import Kernel, positive
+
+
+def squared_distances(X: AnyArray, Y: AnyArray) -> AnyArray:
+    """||x_i - y_j||^2 by one matrix product, about a common centre so that an offset of the data costs no digits."""
+    xp = namespace(X, Y)
+    centre = Y.mean(0)
+    X, Y = X - centre, Y - centre
+    squared = X @ (-2.0 * Y).T
+    squared += (X * X).sum(1)[:, None]
+    squared += (Y * Y).sum(1)
+    return np.maximum(squared, 0.0, out=squared) if xp is np else xp.maximum(squared, 0.0)
+
+
+def _exp(values: AnyArray) -> AnyArray:
+    xp = namespace(values)
+    return np.exp(values, out=values) if xp is np else xp.exp(values)
+
+
+def _distances(X: AnyArray, Y: AnyArray, norm: int) -> AnyArray:
+    """||x_i - y_j|| in the 1- or 2-norm from differences, with a zero (not NaN) derivative where points coincide."""
+    xp = namespace(X, Y)
+    if xp is np:
+        return cdist(X, Y, "cityblock" if norm == 1 else "euclidean")
+    difference = X[:, None, :] - Y[None, :, :]
+    if norm == 1:
+        return xp.abs(difference).sum(-1)
+    squared = (difference * difference).sum(-1)
+    apart = squared > 0
+    return xp.where(apart, xp.sqrt(xp.where(apart, squared, 1.0)), 0.0)
+
+
+class _Stationary(Kernel):
+    lengthscale: AnyArray = positive()
+
+    def _diag(self, X: AnyArray) -> AnyArray:
+        return namespace(X, self.lengthscale).ones(X.shape[0])
+
+
+class Gaussian(_Stationary):
+    r"""The Gaussian (squared exponential, RBF) kernel.
+
+    .. math:: k(x, y) = \exp\Big(-\tfrac12 \sum_j (x_j - y_j)^2 / \ell_j^2\Big)
+
+    Characteristic and infinitely smooth. `lengthscale` is one number or one per column. Hsu (2020), section 2.2.
+
+    Example:
+        >>> import kernelbayes as kb
+        >>> kb.Gaussian(lengthscale=[1.0, 2.0]).gram([[0.0, 0.0]], [[1.0, 2.0]]).round(4)
+        array([[0.3679]])
+    """
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        squared = squared_distances(X / self.lengthscale, Y / self.lengthscale)
+        squared *= -0.5
+        return _exp(squared)
+
+
+class RationalQuadratic(_Stationary):
+    r"""The rational quadratic kernel, a scale mixture of Gaussian ones.
+
+    .. math:: k(x, y) = \Big(1 + \frac{\|x - y\|^2}{2 \alpha \ell^2}\Big)^{-\alpha}
+
+    Tends to the Gaussian kernel as `alpha` grows. Rasmussen and Williams (2006), equation 4.19.
+
+    Example:
+        >>> import kernelbayes as kb
+        >>> kb.RationalQuadratic(1.0, alpha=1.0).gram([0.0], [2.0]).round(4)
+        array([[0.3333]])
+    """
+
+    alpha: AnyArray = positive()
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        squared = squared_distances(X / self.lengthscale, Y / self.lengthscale)
+        return (1.0 + squared / (2.0 * self.alpha)) ** -self.alpha
+
+
+class Laplace(_Stationary):
+    r"""The Laplace kernel, in the 1-norm.
+
+    .. math:: k(x, y) = \exp\Big(-\sum_j |x_j - y_j| / \ell_j\Big)
+
+    A product over the columns, characteristic, and rough: its functions need not be differentiable. In the 2-norm it is
+    `Matern(0.5)`. Sriperumbudur et al. (2010).
+
+    Example:
+        >>> import kernelbayes as kb
+        >>> kb.Laplace(2.0).gram([[0.0, 0.0]], [[1.0, -1.0]]).round(4)
+        array([[0.3679]])
+    """
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        distance = _distances(X / self.lengthscale, Y / self.lengthscale, norm=1)
+        distance *= -1.0
+        return _exp(distance)
+
+
+class Matern(_Stationary):
+    r"""The Matern kernel of half-integer smoothness, in the scaled distance :math:`t = \sqrt{2\nu} \|x - y\| / \ell`.
+
+    .. math:: k = e^{-t} \; (\nu = 1/2), \quad (1 + t)\, e^{-t} \; (\nu = 3/2), \quad
+              (1 + t + t^2/3)\, e^{-t} \; (\nu = 5/2)
+
+    Its space is a Sobolev space of order :math:`\nu + d/2`. Rasmussen and Williams (2006), equation 4.17.
+
+    Example:
+        >>> import kernelbayes as kb
+        >>> kb.Matern(nu=1.5).gram([0.0], [1.0]).round(4)
+        array([[0.4834]])
+    """
+
+    nu: float = eqx.field(static=True, default=1.5)
+
+    def __init__(self, nu: float = 1.5, lengthscale: Any = 1.0):
+        self.nu = _check.option(nu, "nu", (0.5, 1.5, 2.5))
+        self.lengthscale = lengthscale
+
+    def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
+        t = np.sqrt(2 * self.nu) * _distances(X / self.lengthscale, Y / self.lengthscale, norm=2)
+        polynomial = {0.5: 1.0, 1.5: 1.0 + t, 2.5: 1.0 + t + t * t / 3.0}[self.nu]
+        return polynomial * _exp(-t)
