@@ -15,24 +15,31 @@ import numpy as np
 from ._typing import Array
 
 
-def _as_numbers(value: Any, name: str) -> Array:
-    """A float64 array, or a ValueError that says why it cannot be one."""
+def table(value: Any, name: str) -> Array:
+    """An array of any type and shape, or a ValueError that says why it cannot be one."""
     if hasattr(value, "toarray"):
         raise ValueError(f"{name} is a sparse matrix, which is not supported; pass {name}.toarray()")
     try:
-        array = np.asarray(value)
+        return np.asarray(value)
     except ValueError:
-        raise ValueError(f"{name} has rows of different lengths; a table of numbers was wanted") from None
+        raise ValueError(f"{name} has rows of different lengths; a table was wanted") from None
+
+
+def _as_numbers(value: Any, name: str) -> Array:
+    """A float64 array, or a ValueError that says why it cannot be one."""
+    array = table(value, name)
     if np.iscomplexobj(array):
         raise ValueError(f"{name} holds complex numbers; real ones were wanted")
     try:
         return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = "text" if array.dtype.kind in "US" else f"values of dtype {array.dtype}"
         raise ValueError(f"{name} holds {found} that cannot be read as numbers") from None
 
 
 def _finite(array: Array, name: str) -> Array:
+    if array.ndim == 0 and not np.isfinite(array):
+        raise ValueError(f"{name} must be finite, got {array}")
     if not np.isfinite(array).all():
         kind = "NaN" if np.isnan(array).any() else "infinity"
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
@@ -44,6 +51,11 @@ def _not_empty(array: Array, name: str) -> Array:
     if array.size == 0:
         raise ValueError(f"{name} is empty (shape {array.shape})")
     return array
+
+
+def numbers(value: Any, name: str) -> Array:
+    """Finite float64 numbers in an array of any shape."""
+    return _finite(_as_numbers(value, name), name)
 
 
 def vectors(value: Any, name: str, *, width: int | None = None) -> Array:
@@ -61,13 +73,16 @@ def vectors(value: Any, name: str, *, width: int | None = None) -> Array:
 
 def labels(value: Any, name: str) -> Array:
     """Labels of any comparable kind as an array (n,) or (n, c); missing values are refused."""
-    array = np.asarray(value)
+    array = table(value, name)
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} must be a list of labels or a table of them, got shape {array.shape}")
     _not_empty(array, name)
+    # NumPy reads ["a", nan] as text, "nan" being one of the words: look at the labels as they were given
+    as_is = isinstance(value, np.ndarray) or array.dtype.kind not in "US"
+    given = array if as_is else np.asarray(value, dtype=object)
     if array.dtype.kind == "f":
         _finite(array, name)
-    elif array.dtype.kind == "O" and any(v is None or v != v for v in array.ravel()):
+    elif given.dtype.kind == "O" and any(v is None or v != v for v in given.ravel()):
         raise ValueError(f"{name} has missing labels")
     return array
 
@@ -79,7 +94,7 @@ def objects(value: Any, name: str) -> Array:
     if isinstance(value, str) or not hasattr(value, "__len__"):
         raise ValueError(f"{name} must be a list of objects, got {type(value).__name__}")
     array = np.empty(len(value), dtype=object)
-    array[:] = list(value) if not isinstance(value, np.ndarray) else [row for row in value]
+    array[:] = list(value)
     return _not_empty(array, name)
 
 
@@ -93,7 +108,7 @@ def weights(value: Any, name: str, size: int) -> Array:
     """Finite, possibly signed weights, one per point; None means uniform."""
     if value is None:
         return np.full(size, 1.0 / size)
-    array = _finite(_as_numbers(value, name), name)
+    array = numbers(value, name)
     if array.shape != (size,):
         raise ValueError(f"{name} has shape {array.shape} where one number for each of {size} points was wanted")
     return array
@@ -131,7 +146,7 @@ def count(value: Any, name: str, *, at_least: int = 1) -> int:
 
 def option(value: Any, name: str, choices: tuple[Any, ...]) -> Any:
     """One of a few words."""
-    if value not in choices:
+    if np.ndim(value) != 0 or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
     return value
 

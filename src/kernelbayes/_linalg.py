@@ -46,16 +46,18 @@ def cholesky(A: AnyArray, name: str, shift: AnyArray = 0.0) -> AnyArray:
     size = A.shape[0]
     if xp is jnp:
         return jnp.linalg.cholesky(A + shift * jnp.eye(size))
+    if size == 0:  # the core of a factor with no columns, of points where the kernel is zero
+        return np.zeros((0, 0))
     scale = float(np.trace(A)) / size + float(shift)
-    if not np.isfinite(scale):
-        raise FactorisationError(f"{name} ({size} x {size}) holds NaN or infinite values")
     jitter = 0.0
     while True:
         shifted = np.array(A.T, order="F")  # A is symmetric: the transpose of a C-ordered one needs no reordering
-        shifted[np.diag_indices(size)] += shift + jitter * scale
+        shifted[np.diag_indices(size)] += shift + (jitter * scale if jitter else 0.0)
         L, failed = scipy.linalg.lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
-        if not failed:
+        if not failed and np.isfinite(np.diagonal(L)).all():  # a NaN need not count as a failure in LAPACK
             return L
+        if not np.isfinite(scale) or not np.isfinite(A).all():
+            raise FactorisationError(f"{name} ({size} x {size}) holds NaN or infinite values")
         jitter = _FIRST_JITTER if jitter == 0.0 else 10 * jitter
         if jitter > _LAST_JITTER:
             smallest = scipy.linalg.eigvalsh(A, subset_by_index=[0, 0])[0] + shift
@@ -88,6 +90,12 @@ def eigh(A: AnyArray) -> tuple[AnyArray, AnyArray]:
 def singular_values(A: Array) -> Array:
     """Singular values in falling order."""
     return scipy.linalg.svdvals(A, check_finite=False)
+
+
+def numerical_rank(K: Array, tol: float) -> int:
+    """Rank of a positive semidefinite matrix, by pivoted Cholesky down to `tol` times its largest diagonal."""
+    floor = tol * float(np.diagonal(K).max())
+    return int(scipy.linalg.lapack.dpstrf(K.T, tol=floor, lower=1)[2])
 
 
 class PivotedCholesky(NamedTuple):
@@ -148,6 +156,10 @@ class LowRank(NamedTuple):
         """`F' Y`: from values at the points to coordinates."""
         return self.factor.T @ Y
 
+    def normal_equations(self, Y: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """`core()` and `gather(Y)` together, as a fit needs them."""
+        return self.core(), self.gather(Y)
+
     def scatter(self, C: AnyArray) -> AnyArray:
         """`C F'`: from coordinates to weights on the points."""
         return C @ self.factor.T
@@ -175,6 +187,10 @@ class Dense(NamedTuple):
         """`Y`: the coordinates are the points' own."""
         return Y
 
+    def normal_equations(self, Y: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """`core()` and `gather(Y)` together, as a fit needs them."""
+        return self.core(), self.gather(Y)
+
     def scatter(self, C: AnyArray) -> AnyArray:
         """`C`: the coordinates are the points' own."""
         return C
@@ -197,9 +213,9 @@ def leave_one_out(gram: Gram, shift: AnyArray, V: AnyArray) -> AnyArray:
     L = cholesky(gram.core(), "the regularised Gram matrix", shift)
     if isinstance(gram, Dense):
         inverse = solve(L, xp.eye(gram.size))
-        return (inverse @ V) / xp.diagonal(inverse)[:, None]
+        return ((inverse @ V).T / xp.diagonal(inverse)).T
     F = gram.factor
     half = solve_lower(L, F.T)  # H = half' half
     leverage = (half * half).sum(0)
     fitted = half.T @ (half @ V)
-    return (V - fitted) / (1.0 - leverage)[:, None]
+    return ((V - fitted).T / (1.0 - leverage)).T

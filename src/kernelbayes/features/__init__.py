@@ -1,0 +1,19 @@
+"""Representations of a sample: recipes, the features they make, and the Gram matrices they imply."""
+
+from ._base import Features, Recipe, kernel_for
+from ._explicit import Neural, OneHot, RandomFourier
+from ._landmark import Exact, IncompleteCholesky, Streamed, Subspace, represent
+
+__all__ = [
+    "Exact",
+    "Features",
+    "IncompleteCholesky",
+    "Neural",
+    "OneHot",
+    "RandomFourier",
+    "Recipe",
+    "Streamed",
+    "Subspace",
+    "kernel_for",
+    "represent",
+]

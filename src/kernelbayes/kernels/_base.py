@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _check
-from .._backend import float64, is_traced
+from .._backend import float64, is_traced, namespace
 from .._typing import AnyArray, Array, ArrayLike
 
 # Blocks of about 8 MB stay near the cache. A block is compiled only where the work outweighs the compiler.
@@ -29,12 +29,30 @@ _COMPILE_ELEMENTS = 2**23
 
 def _as_parameter(value: Any) -> Any:
     """Parameters are host arrays in double precision; values that JAX is tracing pass through."""
-    return value if isinstance(value, jax.Array) else np.asarray(value, dtype=np.float64)
+    if isinstance(value, jax.core.Tracer):
+        return value
+    try:
+        return _check.numbers(value, "")
+    except ValueError:
+        return value  # refused by `__check_init__`, which knows the parameter's name
 
 
-def positive(default: float = 1.0) -> Any:
+def on_host(kernel: Kernel) -> Kernel:
+    """A kernel with NumPy parameters: those that come out of an optimiser are JAX arrays, of either precision."""
+
+    def is_network(part: Any) -> bool:
+        return isinstance(part, eqx.Module) and not isinstance(part, Kernel)
+
+    def convert(leaf: Any) -> Any:
+        return np.asarray(leaf, dtype=np.float64) if isinstance(leaf, jax.Array) else leaf
+
+    return jax.tree_util.tree_map(convert, kernel, is_leaf=is_network)
+
+
+def positive(default: float = 1.0, *, per_column: bool = False) -> Any:
     """Declare a parameter above zero; it is learned on the logarithmic scale."""
-    return eqx.field(converter=_as_parameter, default=default, metadata={"domain": "positive"})
+    metadata = {"domain": "positive", "per_column": per_column}
+    return eqx.field(converter=_as_parameter, default=default, metadata=metadata)
 
 
 def nonnegative(default: float = 0.0) -> Any:
@@ -58,8 +76,8 @@ class Kernel(eqx.Module):
     """A positive definite function of two points.
 
     `gram`, `diag` and `matmul` take what users have and return NumPy arrays in double precision. Inside a JAX
-    transformation `gram` and `diag` are traced instead, so that `jax.grad` of anything built from them is a kernel
-    holding the derivatives of its parameters.
+    transformation they are traced instead, so that `jax.grad` of anything built from them is a kernel holding the
+    derivatives of its parameters.
 
     Example:
         >>> import kernelbayes as kb
@@ -76,12 +94,14 @@ class Kernel(eqx.Module):
         for field in dataclasses.fields(self):
             domain = field.metadata.get("domain")
             value = getattr(self, field.name)
-            if domain is None or isinstance(value, jax.Array):
+            if domain is None or isinstance(value, jax.core.Tracer):
                 continue
             test, wanted = _DOMAINS[domain]
-            if value.ndim > 1 or value.size == 0:
-                raise ValueError(f"{field.name} must be a number or one per column, got shape {value.shape}")
-            if not np.isfinite(value).all() or not np.all(test(value)):
+            value = _check.numbers(value, field.name)
+            if value.ndim > field.metadata.get("per_column", False) or value.size == 0:
+                form = "a number or one per column" if field.metadata.get("per_column") else "one number"
+                raise ValueError(f"{field.name} must be {form}, got shape {value.shape}")
+            if not np.all(test(value)):
                 raise ValueError(f"{field.name} {wanted}, got {value}")
 
     @abc.abstractmethod
@@ -110,6 +130,17 @@ class Kernel(eqx.Module):
             raise ValueError(f"X has {X.shape[1:]} features per point but Y has {Y.shape[1:]}")
         return X, Y
 
+    def _traced_pair(self, X: Any, Y: Any) -> tuple[AnyArray, AnyArray]:
+        """Points for a traced evaluation: those that are not traced themselves are checked as ever."""
+        if not is_traced(X, Y):
+            return self._check_pair(X, Y)
+        X, Y = (jnp.asarray(P) if is_traced(P) else self._check(P, name) for P, name in ((X, "X"), (Y, "Y")))
+        X, Y = (P[:, None] if P.ndim == 1 else P for P in (X, Y))
+        if X.shape[1:] != Y.shape[1:]:
+            raise ValueError(f"X has {X.shape[1:]} features per point but Y has {Y.shape[1:]}")
+        self._check_width(X.shape[1], "X")
+        return X, Y
+
     @property
     def _evaluates_on_host(self) -> bool:
         parts = jax.tree_util.tree_leaves(self, is_leaf=lambda v: isinstance(v, Kernel) and v is not self)
@@ -118,19 +149,18 @@ class Kernel(eqx.Module):
     def gram(self, X: ArrayLike, Y: ArrayLike | None = None) -> Array:
         """The matrix of k(x_i, y_j), of shape (n, m); with one argument, of k(x_i, x_j)."""
         if is_traced(self, X, Y):
-            X = jnp.asarray(X)
-            return self._gram(X, X if Y is None else jnp.asarray(Y))
+            return self._gram(*self._traced_pair(X, X if Y is None else Y))
         if Y is None:
             X = Y = self._check(X, "X")
         else:
             X, Y = self._check_pair(X, Y)
-        return dense_gram(self, X, Y)
+        return dense_gram(on_host(self), X, Y)
 
     def diag(self, X: ArrayLike) -> Array:
         """k(x_i, x_i), of shape (n,)."""
         if is_traced(self, X):
-            return self._diag(jnp.asarray(X))
-        return np.array(self._diag(self._check(X, "X")), dtype=np.float64)
+            return self._diag(self._traced_pair(X, X)[0])
+        return np.array(on_host(self)._diag(self._check(X, "X")), dtype=np.float64)
 
     def matmul(self, X: ArrayLike, Y: ArrayLike, V: ArrayLike) -> Array:
         """K(X, Y) @ V, computed in blocks of rows so that K is never held whole.
@@ -142,11 +172,13 @@ class Kernel(eqx.Module):
             >>> np.allclose(k.matmul(X, X, np.ones(5)), k.gram(X).sum(1))
             True
         """
+        if is_traced(self, X, Y, V):
+            return self.gram(X, Y) @ jnp.asarray(V)
         X, Y = self._check_pair(X, Y)
-        V = np.asarray(V, dtype=np.float64)
-        if V.shape[:1] != (len(Y),):
+        V = _check.numbers(V, "V")
+        if V.ndim not in (1, 2) or len(V) != len(Y):
             raise ValueError(f"V has shape {V.shape} where {len(Y)} rows, one per row of Y, were wanted")
-        return matmul(self, X, Y, V)
+        return matmul(on_host(self), X, Y, V)
 
     def on(self, *columns: int) -> Kernel:
         """This kernel applied to some columns only.
@@ -177,7 +209,7 @@ class Kernel(eqx.Module):
 def gram_blocks(kernel: Kernel, X: Array, Y: Array) -> Iterator[tuple[slice, Array]]:
     """Yield K(X[rows], Y) over blocks of rows, each small enough to be thrown away."""
     n, m = len(X), len(Y)
-    compiled = n * m >= _COMPILE_ELEMENTS and not kernel._evaluates_on_host
+    compiled = n * m >= _COMPILE_ELEMENTS and not kernel._evaluates_on_host and X.dtype.kind not in "OUS"
     size = max(1, min(n, _BLOCK_ELEMENTS // m))
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
@@ -231,6 +263,9 @@ class _Pair(Kernel):
     def _check(self, X: Any, name: str) -> Array:
         return self.right._check(self.left._check(X, name), name)
 
+    def _check_pair(self, X: Any, Y: Any) -> tuple[Array, Array]:
+        return self.right._check_pair(*self.left._check_pair(X, Y))
+
 
 class Sum(_Pair):
     """`k(x, y) + l(x, y)`; made by `k + l`."""
@@ -261,6 +296,9 @@ class Scaled(Kernel):
     def _check(self, X: Any, name: str) -> Array:
         return self.kernel._check(X, name)
 
+    def _check_pair(self, X: Any, Y: Any) -> tuple[Array, Array]:
+        return self.kernel._check_pair(X, Y)
+
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
         return self.scale * self.kernel._gram(X, Y)
 
@@ -274,16 +312,24 @@ class Columns(Kernel):
     kernel: Kernel
     columns: tuple[int, ...] = eqx.field(static=True)
 
+    def __check_init__(self) -> None:
+        if not self.columns:
+            raise ValueError("columns is empty; name at least one column for the kernel to read")
+
     def _check(self, X: Any, name: str) -> Array:
-        X = np.asarray(X)
+        X = _check.table(X, name)
         if X.ndim != 2 or X.shape[1] <= max(self.columns):
             raise ValueError(f"{name} has shape {X.shape}, but the kernel reads its columns {self.columns}")
         self.kernel._check(X[:, list(self.columns)], name)
         return X
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
-        columns = list(self.columns)
-        return self.kernel._gram(X[:, columns], Y[:, columns])
+        return self.kernel._gram(self._select(X), self._select(Y))
 
     def _diag(self, X: AnyArray) -> AnyArray:
-        return self.kernel._diag(X[:, list(self.columns)])
+        return self.kernel._diag(self._select(X))
+
+    def _select(self, X: AnyArray) -> AnyArray:
+        """The columns as the kernel wants them: beside a column of text, numbers are not stored as numbers."""
+        part = X[:, list(self.columns)]
+        return part if namespace(X) is jnp or X.dtype.kind == "f" else self.kernel._check(part, "X")

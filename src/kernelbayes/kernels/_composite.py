@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .. import _check
-from .._backend import map_network
+from .._backend import float64, is_traced, map_network, namespace
 from .._typing import AnyArray, Array
 from ._base import Kernel, dense_gram, positive
 from ._stationary import Gaussian, _exp
@@ -36,6 +38,8 @@ class SetKernel(Kernel):
     _host_only: ClassVar[bool] = True
 
     def __init__(self, base: Kernel | None = None, lengthscale: Any = 1.0):
+        if base is not None and not isinstance(base, Kernel):
+            raise ValueError(f"base must be a kernel, got {base!r}")
         self.base = Gaussian() if base is None else base
         self.lengthscale = lengthscale
 
@@ -56,19 +60,28 @@ class SetKernel(Kernel):
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
         pool = np.concatenate(list(Y))
-        ends = np.cumsum([len(points) for points in Y])
-        sizes = np.diff(ends, prepend=0)
-        inner = np.empty((len(X), len(Y)))
-        for i, points in enumerate(X):
-            inner[i] = np.add.reduceat(dense_gram(self.base, points, pool).mean(0), ends - sizes) / sizes
-        squared = self._norms(X)[:, None] + self._norms(Y) - 2.0 * inner
-        return _exp(-np.maximum(squared, 0.0) / (2.0 * self.lengthscale**2))
+        sizes = np.array([len(points) for points in Y])
+        rows = [_group_means(self._base_gram(points, pool).mean(0), sizes) for points in X]
+        xp = namespace(*rows)
+        squared = self._norms(X)[:, None] + self._norms(Y) - 2.0 * xp.stack(rows)
+        return _exp(-xp.maximum(squared, 0.0) / (2.0 * self.lengthscale**2))
 
-    def _norms(self, X: Array) -> Array:
-        return np.array([dense_gram(self.base, points, points).mean() for points in X])
+    def _norms(self, X: Array) -> AnyArray:
+        norms = [self._base_gram(points, points).mean() for points in X]
+        return namespace(*norms).stack(norms)
+
+    def _base_gram(self, X: Array, Y: Array) -> AnyArray:
+        return self.base._gram(X, Y) if is_traced(self.base) else dense_gram(self.base, X, Y)
 
     def _diag(self, X: AnyArray) -> AnyArray:
         return np.ones(len(X))
+
+
+def _group_means(values: AnyArray, sizes: Array) -> AnyArray:
+    """Means of runs of values, of these lengths."""
+    if namespace(values) is np:
+        return np.add.reduceat(values, np.cumsum(sizes) - sizes) / sizes
+    return jax.ops.segment_sum(values, np.repeat(np.arange(len(sizes)), sizes), len(sizes)) / sizes
 
 
 class MappedKernel(Kernel):
@@ -95,15 +108,29 @@ class MappedKernel(Kernel):
         return _check.vectors(X, name)
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
-        return self.kernel._gram(apply_map(self.map, X), apply_map(self.map, Y))
+        return self.kernel._gram(self._features(X), self._features(Y))
 
     def _diag(self, X: AnyArray) -> AnyArray:
-        return self.kernel._diag(apply_map(self.map, X))
+        return self.kernel._diag(self._features(X))
+
+    def _features(self, X: AnyArray) -> AnyArray:
+        features = apply_map(self.map, X)
+        return features if namespace(features) is jnp else self.kernel._check(features, "map(X)")
 
 
 def apply_map(function: Callable[[Any], Any], X: AnyArray) -> AnyArray:
     """Features (n, p) of points: a network is mapped over them, a plain function takes them all at once."""
-    out = map_network(function, X) if isinstance(function, eqx.Module) else function(X)
+    if isinstance(function, eqx.Module):
+        try:
+            out = map_network(function, jnp.asarray(X) if is_traced(function) else X)
+        except TypeError as error:
+            message = f"the network does not take points with {X.shape[1]} columns: {error}"
+            raise ValueError(message) from error
+    elif is_traced(X):
+        out = function(X)
+    else:  # it may use JAX inside, and should then not fall to single precision
+        out = float64(function)(X)
+        out = out if is_traced(out) else _check.table(out, "the feature map's result")
     if out.ndim != 2 or out.shape[0] != X.shape[0]:
         raise ValueError(f"the feature map returned shape {out.shape} for {X.shape[0]} points; (n, p) was wanted")
     return out
@@ -165,13 +192,16 @@ class PrecomputedKernel(Kernel):
 
     def _check(self, X: Any, name: str) -> Array:
         points = _check.vectors(X, name, width=1)
-        index = points.astype(int)
-        if (index != points).any() or index.min() < 0 or index.max() >= len(self.matrix):
+        if points.min() < 0 or points.max() >= len(self.matrix) or (points % 1).any():
             raise ValueError(f"{name} must hold row numbers from 0 to {len(self.matrix) - 1} of the Gram matrix")
-        return index
+        return points
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
-        return self.matrix[np.ix_(X[:, 0], Y[:, 0])]
+        return self._entries(X[:, 0, None], Y[:, 0])
 
     def _diag(self, X: AnyArray) -> AnyArray:
-        return np.diagonal(self.matrix)[X[:, 0]]
+        return self._entries(X[:, 0], X[:, 0])
+
+    def _entries(self, rows: AnyArray, columns: AnyArray) -> AnyArray:
+        matrix = namespace(rows, columns, self.matrix).asarray(self.matrix)
+        return matrix[rows.astype(int), columns.astype(int)]

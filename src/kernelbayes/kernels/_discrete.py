@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
-import numpy as np
 
 from .. import _check
 from .._backend import namespace
@@ -95,7 +94,7 @@ class SpatialPyramid(HistogramIntersection):
         _check.count(self.levels, "levels", at_least=0)
 
     def _check(self, X: Any, name: str) -> Array:
-        X = np.asarray(X)
+        X = _check.table(X, name)
         side = 2**self.levels
         if X.ndim == 4:
             if X.shape[1:3] != (side, side):

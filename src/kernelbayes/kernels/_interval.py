@@ -40,7 +40,7 @@ class PeriodicSobolev(Kernel):
     order: int = eqx.field(static=True, default=1)
 
     def __check_init__(self) -> None:
-        _check.option(self.order, "order", tuple(_BERNOULLI))
+        _check.option(_check.count(self.order, "order"), "order", tuple(_BERNOULLI))
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
         out = 1.0

@@ -18,11 +18,14 @@ from .._typing import AnyArray
 from ._base import Kernel, positive
 
 
-def squared_distances(X: AnyArray, Y: AnyArray) -> AnyArray:
-    """||x_i - y_j||^2 by one matrix product, about a common centre so that an offset of the data costs no digits."""
-    xp = namespace(X, Y)
+def squared_distances(X: AnyArray, Y: AnyArray, lengthscale: AnyArray = 1.0) -> AnyArray:
+    """||x_i - y_j||^2 over lengthscale^2 by one matrix product.
+
+    The data are centred before they are scaled, so that an offset of the data costs no digits.
+    """
     centre = Y.mean(0)
-    X, Y = X - centre, Y - centre
+    X, Y = (X - centre) / lengthscale, (Y - centre) / lengthscale
+    xp = namespace(X, Y)
     squared = X @ (-2.0 * Y).T
     squared += (X * X).sum(1)[:, None]
     squared += (Y * Y).sum(1)
@@ -34,12 +37,16 @@ def _exp(values: AnyArray) -> AnyArray:
     return np.exp(values, out=values) if xp is np else xp.exp(values)
 
 
-def _distances(X: AnyArray, Y: AnyArray, norm: int) -> AnyArray:
-    """||x_i - y_j|| in the 1- or 2-norm from differences, with a zero (not NaN) derivative where points coincide."""
-    xp = namespace(X, Y)
+def _distances(X: AnyArray, Y: AnyArray, norm: int, lengthscale: AnyArray = 1.0) -> AnyArray:
+    """||(x_i - y_j) / lengthscale|| in the 1- or 2-norm from differences.
+
+    The derivative is zero, not NaN, where points coincide.
+    """
+    xp = namespace(X, Y, lengthscale)
     if xp is np:
-        return cdist(X, Y, "cityblock" if norm == 1 else "euclidean")
-    difference = X[:, None, :] - Y[None, :, :]
+        weight = np.broadcast_to(np.asarray(lengthscale) ** -float(norm), X.shape[1])
+        return cdist(X, Y, "cityblock" if norm == 1 else "euclidean", w=weight)
+    difference = (X[:, None, :] - Y[None, :, :]) / lengthscale
     if norm == 1:
         return xp.abs(difference).sum(-1)
     squared = (difference * difference).sum(-1)
@@ -48,7 +55,7 @@ def _distances(X: AnyArray, Y: AnyArray, norm: int) -> AnyArray:
 
 
 class _Stationary(Kernel):
-    lengthscale: AnyArray = positive()
+    lengthscale: AnyArray = positive(per_column=True)
 
     def _diag(self, X: AnyArray) -> AnyArray:
         return namespace(X, self.lengthscale).ones(X.shape[0])
@@ -68,7 +75,7 @@ class Gaussian(_Stationary):
     """
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
-        squared = squared_distances(X / self.lengthscale, Y / self.lengthscale)
+        squared = squared_distances(X, Y, self.lengthscale)
         squared *= -0.5
         return _exp(squared)
 
@@ -89,7 +96,7 @@ class RationalQuadratic(_Stationary):
     alpha: AnyArray = positive()
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
-        squared = squared_distances(X / self.lengthscale, Y / self.lengthscale)
+        squared = squared_distances(X, Y, self.lengthscale)
         return (1.0 + squared / (2.0 * self.alpha)) ** -self.alpha
 
 
@@ -108,7 +115,7 @@ class Laplace(_Stationary):
     """
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
-        distance = _distances(X / self.lengthscale, Y / self.lengthscale, norm=1)
+        distance = _distances(X, Y, norm=1, lengthscale=self.lengthscale)
         distance *= -1.0
         return _exp(distance)
 
@@ -134,6 +141,27 @@ class Matern(_Stationary):
         self.lengthscale = lengthscale
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
-        t = np.sqrt(2 * self.nu) * _distances(X / self.lengthscale, Y / self.lengthscale, norm=2)
+        t = np.sqrt(2 * self.nu) * _distances(X, Y, norm=2, lengthscale=self.lengthscale)
         polynomial = {0.5: 1.0, 1.5: 1.0 + t, 2.5: 1.0 + t + t * t / 3.0}[self.nu]
         return polynomial * _exp(-t)
+
+
+def sample_frequencies(kernel: Kernel, size: int, width: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws (size, width) from the spectral density of a stationary kernel (Bochner's theorem).
+
+    Gaussian: normal. Laplace: Cauchy in each column. Matern: Student's t with 2 nu degrees of freedom. Rational
+    quadratic: normal with a Gamma(alpha, 1/alpha) precision factor.
+    """
+    if isinstance(kernel, Laplace):
+        return rng.standard_cauchy((size, width)) / kernel.lengthscale
+    normal = rng.standard_normal((size, width))
+    if isinstance(kernel, Matern):
+        normal *= np.sqrt(2 * kernel.nu / rng.chisquare(2 * kernel.nu, (size, 1)))
+    elif isinstance(kernel, RationalQuadratic):
+        normal *= np.sqrt(rng.gamma(kernel.alpha, 1.0 / kernel.alpha, (size, 1)))
+    elif not isinstance(kernel, Gaussian):
+        raise ValueError(
+            f"random Fourier features need a stationary kernel (Gaussian, Laplace, Matern, RationalQuadratic); "
+            f"got {type(kernel).__name__}"
+        )
+    return normal / kernel.lengthscale

@@ -1,0 +1,265 @@
+"""Conditional embeddings as an estimator: the distribution of y at each x, from pairs.
+
+The linear algebra is in `rules`; here are checks, defaults, the choice of hyperparameters, and NumPy in and out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from . import _check
+from ._linalg import cholesky, solve
+from ._typing import Array, ArrayLike, RandomState
+from .embeddings import CrossCovariance, MeanEmbedding, evaluate_function
+from .features import Exact, Recipe, Subspace, kernel_for, represent
+from .kernels import Gaussian, Kernel, Laplace, median_lengthscale
+from .learning import MOST_POINTS, holdout_reg, target_features, tune_kernel, tune_reg
+from .rules import chain_rule, conditional, sum_rule
+
+# Up to here the kernel is used exactly by default; beyond, on a subspace.
+_EXACT_POINTS = 3000
+_DEFAULT_SUBSPACE = 1000
+
+
+class ConditionalEmbedding(RegressorMixin, BaseEstimator):
+    r"""The embedding of the distribution of y given x, learned from pairs.
+
+    .. math:: \hat\mu_{Y|x} = \sum_i w_i(x)\, \ell(y_i, \cdot), \qquad w(x) = (K + n \lambda I)^{-1} k(x)
+
+    Args:
+        kernel: kernel of x. By default Gaussian, its lengthscale chosen by `selection`.
+        target_kernel: kernel of y. By default Laplace with the median distance of each column: being rough, it sees
+            differences at every scale, so hyperparameters chosen under it serve quantiles as well as means.
+        features: representation of x, such as `kb.Exact()`, `kb.IncompleteCholesky(200)`, `kb.Subspace(1000)`,
+            `kb.RandomFourier(500)`, `kb.Neural(network)`. By default exact up to 3,000 points, then a subspace of 1,000.
+        reg: regulariser per sample: the Gram matrix of n points is shifted by `n * reg`. By default chosen by `selection`.
+        intercept: shrink towards the distribution of all y instead of towards zero; the weights then sum to one. With
+            False the weights are the formula above as printed.
+        ard: learn one lengthscale per column of x instead of one for all. Only with `kernel=None`.
+        selection: how hyperparameters are chosen: "loo" (closed-form leave-one-out) or "validation" (five folds with
+            the penalty of Hsu's equation 2.52).
+        random_state: seed for whatever is drawn at random (subspaces, subsamples for the choice of hyperparameters).
+
+    Attributes:
+        kernel_, target_kernel_, features_, reg_: what was chosen. `features_.rank` and `features_.error` tell the quality
+            of the representation.
+        tuning_: the record of the optimiser, or None if there was nothing to choose.
+
+    Song et al. (2009); Hsu (2020), section 2.6; Gebhardt et al. (2015), section 3.1 for `features=kb.Subspace(...)`.
+
+    Example:
+        >>> import numpy as np, kernelbayes as kb
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(-2, 2, (300, 1))
+        >>> y = np.where(rng.random(300) < 0.5, 1.0, -1.0) * (1 + x[:, 0] ** 2) + 0.1 * rng.normal(size=300)
+        >>> model = kb.ConditionalEmbedding().fit(x, y)
+        >>> model.predict([[1.0]]).shape
+        (1,)
+        >>> at_one = model.embed([1.0])
+        >>> at_one.interval(0.8).ravel().round()
+        array([-2.,  2.])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        target_kernel: Kernel | None = None,
+        features: Recipe | None = None,
+        reg: float | None = None,
+        *,
+        intercept: bool = True,
+        ard: bool = False,
+        selection: str = "loo",
+        random_state: RandomState = None,
+    ):
+        self.kernel = kernel
+        self.target_kernel = target_kernel
+        self.features = features
+        self.reg = reg
+        self.intercept = intercept
+        self.ard = ard
+        self.selection = selection
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    # ------------------------------------------------------------------------------------------------ fitting
+
+    def fit(self, X: ArrayLike, Y: ArrayLike) -> ConditionalEmbedding:
+        """Learn from pairs: X (n, d), or what the kernel takes, and Y (n,), (n, p) or what the target kernel takes."""
+        self._check_settings()
+        rng = _check.generator(self.random_state)
+        kernel = kernel_for(self.features, self.kernel)
+        X, Y = self._check_pairs(X, Y, kernel)
+        self.X_, self.Y_ = X, Y
+        self.target_kernel_ = self.target_kernel or _default_target_kernel(Y)
+        self.kernel_, self.reg_ = self._choose(kernel, X, Y, rng)
+        recipe = self.features or (Exact() if len(X) <= _EXACT_POINTS else Subspace(_DEFAULT_SUBSPACE))
+        self.features_, self._gram_cache = recipe._fit(self.kernel_, X, rng)
+        self._solve()
+        return self
+
+    def _check_settings(self) -> None:
+        if self.reg is not None:
+            _check.positive(self.reg, "reg")
+        _check.option(self.selection, "selection", ("loo", "validation"))
+        for name, wanted in (("kernel", Kernel), ("target_kernel", Kernel), ("features", Recipe)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, wanted):
+                raise ValueError(f"{name} must be a {wanted.__name__} of kernelbayes or None, got {value!r}")
+        if self.ard and self.kernel is not None:
+            raise ValueError("ard=True learns the lengthscales of the default kernel; leave kernel=None")
+
+    def _check_pairs(self, X: Any, Y: Any, kernel: Kernel | None) -> tuple[Array, Array]:
+        if kernel is None or type(kernel)._check is Kernel._check:
+            X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        if kernel is not None:
+            X = kernel._check(X, "X")
+        if len(X) < 2:
+            raise ValueError(f"at least two pairs are needed, got {len(X)} (n_samples = {len(X)})")
+        if self.target_kernel is None:
+            Y = check_array(Y, dtype=np.float64, ensure_2d=False, input_name="y")
+        self._vector_target = np.ndim(Y) == 1
+        Y = _check.vectors(Y, "Y") if self.target_kernel is None else self.target_kernel._check(Y, "Y")
+        _check.same_length(X, Y, "X", "Y")
+        return X, Y
+
+    def _choose(
+        self, kernel: Kernel | None, X: Array, Y: Array, rng: np.random.Generator
+    ) -> tuple[Kernel, float]:
+        """The kernel and the regulariser: as given, or as the data has it."""
+        self.tuning_ = None
+        if kernel is not None and self.reg is not None:
+            return kernel, self.reg
+        targets = target_features(self.target_kernel_, Y, rng)
+        if kernel is None:
+            scale = np.asarray(median_lengthscale(X, per_column=True))
+            start = Gaussian(np.ones(X.shape[1]) if self.ard else 1.0)
+            self.tuning_ = tune_kernel(start, X / scale, targets, reg=self.reg, method=self.selection, rng=rng)
+            kernel = Gaussian(self.tuning_.params.kernel.lengthscale * scale)
+        elif len(X) <= MOST_POINTS:
+            self.tuning_ = tune_reg(kernel, X, targets, method=self.selection, rng=rng)
+        if self.reg is not None:
+            return kernel, self.reg
+        if len(X) > MOST_POINTS:  # what is best for 1,024 points is too much for more of them
+            return kernel, holdout_reg(kernel, X, targets, rng=rng)
+        return kernel, float(self.tuning_.params.reg)
+
+    def _solve(self) -> None:
+        """Factorise once for all x, and solve for the mean of y where y has one."""
+        Y = self.Y_ if self._has_mean() else np.zeros((len(self.Y_), 0))
+        self.offset_ = Y.mean(0) if self.intercept else np.zeros(Y.shape[1])
+        core, right = self._gram.normal_equations(Y - self.offset_)
+        self.factor_ = cholesky(core, "the regularised Gram matrix", len(Y) * self.reg_)
+        self.coef_ = solve(self.factor_, right)
+
+    def _has_mean(self) -> bool:
+        return self.Y_.ndim == 2 and self.Y_.dtype.kind == "f"
+
+    # ---------------------------------------------------------------------------------------------- using it
+
+    def _points(self, X: Any) -> Array:
+        check_is_fitted(self)
+        if hasattr(self, "n_features_in_"):
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.kernel_._check(X, "X")
+
+    def _complete(self, weights: Array, total: Any = 1.0) -> Array:
+        """With an intercept, what the weights lack of their total is spread evenly over the sample."""
+        if not self.intercept:
+            return weights
+        return weights + (total - weights.sum(-1, keepdims=True)) / weights.shape[-1]
+
+    def weights(self, X: ArrayLike) -> Array:
+        """Weights (t, n) on the training y, one row for each of t points."""
+        coordinates = self.features_._coordinates(self._points(X))
+        return self._complete(conditional.weights(self._gram, self.factor_, coordinates))
+
+    def embed(self, x: ArrayLike) -> MeanEmbedding:
+        """The embedding of y at one point x, given as (d,) or (1, d)."""
+        check_is_fitted(self)
+        if hasattr(self, "n_features_in_"):
+            x = np.asarray(x)
+            x = x[None] if x.ndim == 1 else x
+        weights = self.weights(x)
+        if len(weights) != 1:
+            raise ValueError(f"embed takes one point, got {len(weights)}; use weights, expect or predict for several")
+        return MeanEmbedding(self.Y_, weights[0], self.target_kernel_)
+
+    def expect(self, f: Callable[[Array], ArrayLike], X: ArrayLike) -> Array:
+        """E[f(Y) | x] at each point: (t,) or (t, p) for f from targets (n, q) to (n,) or (n, p)."""
+        X = self._points(X)
+        values = evaluate_function(f, self.Y_)
+        offset = values.mean(0) if self.intercept else np.zeros(values.shape[1:])
+        return offset + self.features_._coordinates(X) @ solve(self.factor_, self._gram.gather(values - offset))
+
+    def predict(self, X: ArrayLike) -> Array:
+        """E[Y | x] at each point: (t,) or (t, p) as Y was."""
+        X = self._points(X)
+        if not self._has_mean():
+            raise ValueError("Y does not hold vectors, so it has no mean; use expect with a function of Y")
+        out = self.offset_ + self.features_._coordinates(X) @ self.coef_
+        return out[:, 0] if self._vector_target else out
+
+    def push(self, prior: MeanEmbedding) -> MeanEmbedding:
+        """The sum rule: the embedding of y when x follows `prior`, an embedding on x.
+
+        Example:
+            >>> import numpy as np, kernelbayes as kb
+            >>> x = np.linspace(-1, 1, 200)[:, None]
+            >>> model = kb.ConditionalEmbedding().fit(x, 2 * x[:, 0])
+            >>> prior = kb.MeanEmbedding(np.full((1, 1), 0.5), kernel=kb.Gaussian(1.0))
+            >>> model.push(prior).mean().round(2)
+            array([1.])
+        """
+        coordinates, weights = self._prior(prior)
+        pushed = sum_rule.push(self._gram, self.factor_, coordinates, weights)
+        return MeanEmbedding(self.Y_, self._complete(pushed, weights.sum()), self.target_kernel_)
+
+    def chain(self, prior: MeanEmbedding, order: str = "second") -> CrossCovariance:
+        """The chain rule: the joint embedding of (y, x) when x follows `prior`, as an uncentred operator.
+
+        `order="second"` pairs training y with the prior's points, `"third"` with the training x.
+        """
+        _check.option(order, "order", ("second", "third"))
+        if order == "third":
+            x, coefficients = self.X_, self.push(prior).weights
+        else:
+            x, (coordinates, weights) = prior.points, self._prior(prior)
+            joint = chain_rule.second_order(self._gram, self.factor_, coordinates, weights)
+            coefficients = self._complete(joint.T, weights[:, None]).T
+        return CrossCovariance(
+            self.Y_, x, self.target_kernel_, self.kernel_, coefficients=coefficients, centred=False
+        )
+
+    def _prior(self, prior: MeanEmbedding) -> tuple[Array, Array]:
+        if not isinstance(prior, MeanEmbedding):
+            raise ValueError(f"prior must be a kb.MeanEmbedding on x, got {type(prior).__name__}")
+        return self.features_._coordinates(self._points(prior.points)), prior.weights
+
+    # ------------------------------------------------------------------------------------------ pickle and save
+
+    @property
+    def _gram(self) -> Any:
+        """The training sample in the coordinates of the features; rebuilt after loading."""
+        if "_gram_cache" not in self.__dict__:
+            self._gram_cache = represent(self.features_, self.X_)
+        return self._gram_cache
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_gram_cache", None)
+        return state
+
+
+def _default_target_kernel(Y: Array) -> Kernel:
+    varies = np.ptp(Y, axis=0).any()  # a constant y is a legitimate, if dull, distribution to predict
+    return Laplace(median_lengthscale(Y, per_column=True) if varies else 1.0)

@@ -1,0 +1,69 @@
+"""The contract of a representation: a recipe, the features it makes, and the Gram matrix they imply.
+
+A *recipe* (`kb.Exact()`, `kb.Subspace(500)`, ...) holds settings only. Fitted to a kernel and a sample it gives
+*features*: a map from points to coordinates f(x) with k(x, y) ~ f(x) . f(y), that knows its rank and how much of the
+kernel it misses. The layers below meet a sample only as the `Gram` of its coordinates, so every rule runs on every
+representation.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar
+
+import equinox as eqx
+import numpy as np
+
+from .. import _check
+from .._linalg import Gram
+from .._typing import AnyArray, Array, ArrayLike, RandomState
+from ..kernels import Kernel
+
+
+class Features(eqx.Module):
+    """A fitted map from points to coordinates; made by the `fit` of a recipe."""
+
+    kernel: Kernel
+    error: float | None = eqx.field(static=True)  # share of the trace of K that is missed; None where undefined
+
+    @property
+    @abc.abstractmethod
+    def rank(self) -> int:
+        """Number of coordinates."""
+
+    @abc.abstractmethod
+    def _coordinates(self, X: AnyArray) -> AnyArray:
+        """Coordinates (n, r) of checked points, in NumPy or JAX."""
+
+    def transform(self, X: ArrayLike) -> Array:
+        """The feature matrix F (n, r) of points, with `F F'` the approximate Gram matrix."""
+        return np.asarray(self._coordinates(self.kernel._check(X, "X")), dtype=np.float64)
+
+
+class Recipe(eqx.Module):
+    """Settings of a representation. `fit` makes features of them."""
+
+    # A representation that is a kernel of its own (a network, one-hot labels) brings it along.
+    _own_kernel: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def _fit(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Features, Gram]:
+        """Features, and the Gram matrix of the sample they were fitted to."""
+
+    def _kernel(self) -> Kernel:
+        """The kernel of a representation that brings its own."""
+        raise NotImplementedError(type(self).__name__)
+
+    def fit(self, kernel: Kernel, X: ArrayLike, *, random_state: RandomState = None) -> Features:
+        """Choose the features of a sample X for a kernel."""
+        return self._fit(kernel, kernel._check(X, "X"), _check.generator(random_state))[0]
+
+
+def kernel_for(recipe: Recipe | None, kernel: Kernel | None) -> Kernel | None:
+    """The kernel that a recipe implies, or the one given; a clear error if the two disagree."""
+    if recipe is None or not recipe._own_kernel:
+        return kernel
+    if kernel is not None:
+        raise ValueError(f"features={type(recipe).__name__}(...) brings its own kernel; leave kernel=None")
+    return recipe._kernel()
+

@@ -1,0 +1,245 @@
+"""Features on landmarks: exact, incomplete Cholesky, and a subspace of reference points (Nystrom).
+
+With landmarks R and the Cholesky factor `L L' = K(R, R)`, the coordinates are `f(x) = L^-1 k(R, x)`, so that
+`f(x) . f(y) = k(x, R) K(R, R)^-1 k(R, y)`: the kernel restricted to the span of the landmarks. The three recipes differ
+in how the landmarks are found.
+
+| paper | symbol | here |
+|---|---|---|
+| Kanagawa (2016), 4.3.1 | `G ~ U U'` | `IncompleteCholesky`, `factor` |
+| Subspace (2015), eq. 16 | `G-bar = g(y_i, y-bar_j)`, reference set Psi | `Subspace`, `points` |
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import numpy as np
+import scipy.linalg
+
+from .. import _check
+from .._backend import namespace
+from .._linalg import Dense, Gram, LowRank, PivotedCholesky, cholesky, numerical_rank, pivoted_cholesky, solve_lower
+from .._typing import AnyArray, Array
+from ..kernels import Kernel, dense_gram, gram_blocks
+from ._base import Features, Recipe
+from ._selection import SELECTIONS
+
+# A feature matrix larger than this (64 MB) is streamed in blocks instead of held.
+_HELD_ELEMENTS = 2**23
+# With pivots above this, whitening after summation moves F'F / n by less than 1e-8 (measured): below any useful reg.
+_SAFE_PIVOT = 1e-6
+# Points on which the error of a subspace is measured.
+_ERROR_POINTS = 2000
+
+
+class LandmarkFeatures(Features):
+    """Coordinates `L^-1 k(R, x)`, or `k(R, x)` itself where `factor` is None."""
+
+    points: Array
+    factor: Array | None
+
+    @property
+    def rank(self) -> int:
+        """Number of landmarks."""
+        return len(self.points)
+
+    def _coordinates(self, X: AnyArray) -> AnyArray:
+        host = namespace(X) is np
+        G = dense_gram(self.kernel, X, self.points) if host else self.kernel._gram(X, self.points)
+        return G if self.factor is None else solve_lower(self.factor, G.T).T
+
+
+class DenseFeatures(Features):
+    """Coordinates `k(x, X)` on all points, for a Gram matrix of full rank."""
+
+    points: Array
+
+    @property
+    def rank(self) -> int:
+        """Number of points."""
+        return len(self.points)
+
+    def _coordinates(self, X: AnyArray) -> AnyArray:
+        host = namespace(X) is np
+        return dense_gram(self.kernel, X, self.points) if host else self.kernel._gram(X, self.points)
+
+    def transform(self, X: AnyArray) -> Array:
+        """The feature matrix F (n, r) of points, with `F F'` the Gram matrix."""
+        X = self.kernel._check(X, "X")
+        L = cholesky(dense_gram(self.kernel, self.points, self.points), "the Gram matrix")
+        return solve_lower(L, self._coordinates(X).T).T
+
+
+class Streamed(eqx.Module):
+    """The Gram matrix of many points on landmarks, with its feature matrix recomputed block by block, never held."""
+
+    features: LandmarkFeatures
+    points: Array
+
+    @property
+    def size(self) -> int:
+        """Number of points n."""
+        return len(self.points)
+
+    def core(self) -> Array:
+        """`F' F`, summed over blocks."""
+        return self.normal_equations(np.zeros((self.size, 0)))[0]
+
+    def gather(self, Y: Array) -> Array:
+        """`F' Y`, summed over blocks."""
+        out = np.zeros((self.features.rank, *Y.shape[1:]))
+        for rows, G in self._blocks():
+            out += G.T @ Y[rows]
+        return self._whiten(out)
+
+    def scatter(self, C: Array) -> Array:
+        """`C F'`, filled in by blocks."""
+        L = self.features.factor
+        C = C if L is None else solve_lower(L, C.T, transposed=True).T
+        out = np.empty((len(C), self.size))
+        for rows, G in self._blocks():
+            out[:, rows] = C @ G.T
+        return out
+
+    def normal_equations(self, Y: Array) -> tuple[Array, Array]:
+        """`F' F` and `F' Y` in one pass over the data.
+
+        Summing `G' G` of the bare kernel columns and whitening the sum is half the arithmetic of whitening each block,
+        and as good as long as the landmarks are well apart: rounding is magnified by 1 / (smallest pivot).
+        """
+        L = self.features.factor
+        after = L is not None and _smallest_pivot(L) > _SAFE_PIVOT
+        S = np.zeros((self.features.rank, self.features.rank), order="F")
+        right = np.zeros((self.features.rank, *Y.shape[1:]))
+        for rows, G in self._blocks():
+            F = G.T if L is None or after else solve_lower(L, G.T)
+            S = scipy.linalg.blas.dsyrk(1.0, F, beta=1.0, c=S, lower=1, overwrite_c=1)
+            right += F @ Y[rows]
+        S = np.tril(S) + np.tril(S, -1).T
+        if after:
+            S, right = self._whiten(self._whiten(S).T), self._whiten(right)
+        return S, right
+
+    def _whiten(self, A: Array) -> Array:
+        return A if self.features.factor is None else solve_lower(self.features.factor, A)
+
+    def _blocks(self):
+        return gram_blocks(self.features.kernel, self.points, self.features.points)
+
+
+def _smallest_pivot(L: Array) -> float:
+    squared = np.diagonal(L) ** 2
+    return float(squared.min() / squared.max())
+
+
+def represent(features: Features, X: Array) -> Gram | Streamed:
+    """The Gram matrix of checked points in the coordinates of fitted features, streamed if it would be large."""
+    if isinstance(features, DenseFeatures):
+        return Dense(dense_gram(features.kernel, X, X))
+    if isinstance(features, LandmarkFeatures) and len(X) * features.rank > _HELD_ELEMENTS:
+        return Streamed(features, X)
+    return LowRank(features._coordinates(X))
+
+
+def _pivoted(kernel: Kernel, X: Array, rank: int, tol: float) -> PivotedCholesky:
+    return pivoted_cholesky(kernel._diag(X), lambda p: kernel._gram(X, X[p : p + 1])[:, 0], rank=rank, tol=tol)
+
+
+def _on_pivots(kernel: Kernel, X: Array, rank: int, tol: float) -> tuple[LandmarkFeatures, LowRank]:
+    found = _pivoted(kernel, X, rank, tol)
+    if not len(found.pivots):
+        raise ValueError("the kernel is zero on every point of X, so it has no features there")
+    error = float(found.residual.sum() / kernel._diag(X).sum())
+    return LandmarkFeatures(kernel, error, X[found.pivots], found.factor[found.pivots]), LowRank(found.factor)
+
+
+class Exact(Recipe):
+    """The kernel itself, to machine precision.
+
+    A smooth kernel has a numerical rank far below n, and a pivoted Cholesky factorisation down to `tol` finds it; where a
+    look at a quarter of the points says that the rank is close to n, the full Gram matrix is kept instead.
+
+    Example:
+        >>> import numpy as np, kernelbayes as kb
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> features = kb.Exact().fit(kb.Gaussian(0.5), X)
+        >>> features.rank, features.error < 1e-13
+        (12, True)
+    """
+
+    tol: float = eqx.field(static=True, default=1e-14)
+
+    def __check_init__(self) -> None:
+        _check.positive(self.tol, "tol")
+
+    def _fit(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Features, Gram]:
+        n = len(X)
+        few = X[np.linspace(0, n - 1, max(n // 4, min(n, 32))).astype(int)]
+        if numerical_rank(dense_gram(kernel, few, few), self.tol) >= 0.9 * len(few):
+            K = dense_gram(kernel, X, X)
+            return DenseFeatures(kernel, 0.0, X), Dense(K)
+        return _on_pivots(kernel, X, n, self.tol)
+
+
+class IncompleteCholesky(Recipe):
+    """Landmarks taken greedily, each where the ones before leave the largest error, up to a rank or down to a tolerance.
+
+    Stops when `rank` landmarks are taken or no point's remaining variance exceeds `tol` times the largest at the start.
+    O(n r) memory, O(n r^2) time. Kanagawa (2016), section 4.3.1; Fine and Scheinberg (2001).
+
+    Example:
+        >>> import numpy as np, kernelbayes as kb
+        >>> X = np.random.default_rng(0).normal(size=(500, 2))
+        >>> features = kb.IncompleteCholesky(rank=50).fit(kb.Gaussian(1.0), X)
+        >>> features.transform(X).shape, features.error < 1e-3
+        ((500, 50), True)
+    """
+
+    rank: int | None = eqx.field(static=True, default=None)
+    tol: float = eqx.field(static=True, default=1e-10)
+
+    def __check_init__(self) -> None:
+        if self.rank is not None:
+            _check.count(self.rank, "rank")
+        _check.positive(self.tol, "tol")
+
+    def _fit(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Features, Gram]:
+        return _on_pivots(kernel, X, len(X) if self.rank is None else self.rank, self.tol)
+
+
+class Subspace(Recipe):
+    """The span of `size` reference points, with all n points used for learning (Nystrom).
+
+    `method` says how they are chosen: "random" (uniformly), "kmeans" (cluster centres), "herding" (greedily, so that
+    their mean embedding follows the sample's), "leverage" (with probability by ridge leverage score, which favours
+    what the others do not explain). Memory does not grow with n: large samples are streamed.
+
+    With `whiten=False` the coordinates are the kernel columns themselves and the regulariser acts on them directly, as
+    printed in equation 16 of Gebhardt, Kupcsik and Neumann (2015), whose lambda is `n * reg` here.
+
+    Example:
+        >>> import numpy as np, kernelbayes as kb
+        >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+        >>> features = kb.Subspace(100, method="kmeans").fit(kb.Gaussian(2.0), X, random_state=0)
+        >>> features.rank, features.error < 0.01
+        (100, True)
+    """
+
+    size: int = eqx.field(static=True, default=500)
+    method: str = eqx.field(static=True, default="random")
+    whiten: bool = eqx.field(static=True, default=True)
+    tol: float = eqx.field(static=True, default=1e-10)
+
+    def __check_init__(self) -> None:
+        _check.count(self.size, "size")
+        _check.option(self.method, "method", tuple(SELECTIONS))
+        _check.positive(self.tol, "tol")
+
+    def _fit(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Features, Gram]:
+        points = SELECTIONS[self.method](kernel, X, min(self.size, len(X)), rng)
+        features, _ = _on_pivots(kernel, points, len(points), self.tol)  # drops points that add nothing
+        sample = X[rng.choice(len(X), min(len(X), _ERROR_POINTS), replace=False)]
+        missed = 1.0 - (features._coordinates(sample) ** 2).sum() / kernel._diag(sample).sum()
+        factor = features.factor if self.whiten else None
+        features = LandmarkFeatures(kernel, max(float(missed), 0.0), features.points, factor)
+        return features, represent(features, X)

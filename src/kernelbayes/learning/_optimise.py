@@ -1,0 +1,221 @@
+"""The one optimiser loop: L-BFGS-B over a compiled value-and-gradient.
+
+Parameters are a pytree with host arrays as leaves. A leaf is learned if the field that holds it declares a domain
+(`positive`, `nonnegative`, `unit_interval`) and it is not named in `fixed`; everything else is data. Positive parameters
+move on the logarithmic scale. The objective is compiled once per shape, not once per call: pass data as arguments, not in
+a closure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import scipy.optimize
+
+from .. import _check
+from .._backend import float64
+from .._typing import Array, RandomState
+
+_REACH = 1e3  # by default a parameter may move this factor up or down from its start
+_ON_BOUND = 1e-6
+
+
+class BoundWarning(UserWarning):
+    """An optimum sits on the edge of where it was sought."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimum:
+    """What the optimiser found, and how it got there."""
+
+    params: Any
+    value: float
+    success: bool
+    message: str
+    evaluations: int
+    path: tuple[dict[str, Any], ...]  # one entry per iteration: the value and every learned parameter
+    on_bound: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Leaf:
+    name: str
+    index: int
+    value: Array
+    low: float
+    high: float
+
+    def encode(self, value: Any) -> Array:
+        return np.log(np.clip(np.ravel(value), self.low, self.high))
+
+    def decode(self, vector: Array) -> Array:
+        return np.exp(vector).reshape(self.value.shape)
+
+
+def _named_leaves(params: Any) -> list[tuple[str, str | None, Any]]:
+    """Name, domain and value of every leaf, in the order of the pytree."""
+    out = []
+    for path, value in jax.tree_util.tree_flatten_with_path(params)[0]:
+        owner, domain, names = params, None, []
+        for key in path:
+            if isinstance(key, jax.tree_util.GetAttrKey):
+                domain = owner.__dataclass_fields__[key.name].metadata.get("domain")
+                owner = getattr(owner, key.name)
+                names.append(key.name)
+            else:
+                domain, owner = None, None  # inside a list, a dict or a network: data, not a declared parameter
+                names.append(str(getattr(key, "key", getattr(key, "idx", key))))
+        out.append((".".join(names), domain, value))
+    return out
+
+
+def _free_leaves(params: Any, bounds: Mapping[str, tuple[float, float]], fixed: Iterable[str]) -> list[_Leaf]:
+    named = _named_leaves(params)
+    known = {name for name, _, _ in named}
+    for name in [*bounds, *fixed]:
+        if name not in known:
+            raise ValueError(f"there is no parameter {name!r}; there are {', '.join(sorted(known))}")
+    leaves = []
+    for index, (name, domain, value) in enumerate(named):
+        if domain is None or name in set(fixed) or not np.all(np.asarray(value) > 0):
+            continue
+        value = np.asarray(value, dtype=np.float64)
+        low, high = bounds.get(name, (value.min() / _REACH, value.max() * _REACH))
+        high = min(high, 1.0) if domain == "unit" else high
+        if not 0 < low < high:
+            raise ValueError(f"the bounds of {name} must be positive and rising, got ({low:g}, {high:g})")
+        leaves.append(_Leaf(name, index, value, low, high))
+    return leaves
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(objective: Callable[..., Any]) -> Callable[..., Any]:
+    return eqx.filter_jit(eqx.filter_value_and_grad(objective))
+
+
+class _Problem:
+    """The objective as a function of one vector: the logarithms of all free parameters."""
+
+    def __init__(self, objective: Callable[..., Any], params: Any, data: tuple[Any, ...], leaves: list[_Leaf]):
+        self.value_and_grad, self.data, self.leaves = _compiled(objective), data, leaves
+        self.flat, self.structure = jax.tree_util.tree_flatten(params)
+        self.sizes = np.cumsum([leaf.value.size for leaf in leaves])[:-1]
+        self.start = np.concatenate([leaf.encode(leaf.value) for leaf in leaves])
+        self.box = [(np.log(leaf.low), np.log(leaf.high)) for leaf in leaves for _ in range(leaf.value.size)]
+        self.evaluations, self.worst = 0, -np.inf
+
+    def learned(self, theta: Array) -> dict[str, Array]:
+        """The free parameters by name."""
+        parts = np.split(theta, self.sizes)
+        return {leaf.name: leaf.decode(part) for leaf, part in zip(self.leaves, parts, strict=True)}
+
+    def params(self, theta: Array) -> Any:
+        """The whole pytree, with the free parameters put in."""
+        values, learned = list(self.flat), self.learned(theta)
+        for leaf in self.leaves:
+            values[leaf.index] = learned[leaf.name]
+        return jax.tree_util.tree_unflatten(self.structure, values)
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        self.evaluations += 1
+        value, gradient = self.value_and_grad(self.params(theta), *self.data)
+        value, slopes = float(value), jax.tree_util.tree_leaves(gradient, is_leaf=lambda v: v is None)
+        slope = np.concatenate([np.ravel(np.asarray(slopes[leaf.index])) for leaf in self.leaves]) * np.exp(theta)
+        if np.isfinite(value) and np.isfinite(slope).all():
+            self.worst = max(self.worst, value)
+            return value, slope
+        if self.worst == -np.inf:
+            raise ValueError("the objective is not finite at the starting parameters")
+        return self.worst + abs(self.worst) + 1.0, np.zeros_like(theta)  # a wall: the line search steps back
+
+    def descend(self, start: Array, max_iter: int, tol: float) -> tuple[Any, tuple[dict[str, Any], ...]]:
+        """One run of L-BFGS-B, and its path."""
+        path: list[dict[str, Any]] = []
+
+        def record(intermediate_result: Any) -> None:
+            path.append({"value": float(intermediate_result.fun), **self.learned(intermediate_result.x)})
+
+        options = {"maxiter": max_iter, "ftol": tol, "gtol": tol}
+        found = scipy.optimize.minimize(
+            self, start, jac=True, method="L-BFGS-B", bounds=self.box, callback=record, options=options
+        )
+        return found, tuple(path)
+
+
+@float64
+def minimise(
+    objective: Callable[..., Any],
+    params: Any,
+    data: tuple[Any, ...] = (),
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    fixed: Iterable[str] = (),
+    restarts: int = 0,
+    max_iter: int = 100,
+    tol: float = 1e-9,
+    random_state: RandomState = None,
+) -> Optimum:
+    """Minimise `objective(params, *data)` over the declared parameters of a pytree.
+
+    Args:
+        objective: a module-level function written in JAX, returning a scalar.
+        params: a pytree such as a kernel, or an Equinox module holding kernels and declared parameters.
+        data: further arguments, not differentiated.
+        bounds: (low, high) by parameter name, e.g. `{"kernel.lengthscale": (0.1, 10)}`; by default a factor 1,000
+            either side of the start.
+        fixed: names of parameters to leave alone.
+        restarts: further starts, drawn log-normally about the first.
+        max_iter, tol: iterations per start, and the relative decrease and gradient at which to stop.
+        random_state: seed of the restarts.
+
+    Warns with `BoundWarning` when the optimum sits on a bound, and with `RuntimeWarning` when no start converged.
+
+    Example:
+        >>> import jax.numpy as jnp, kernelbayes as kb
+        >>> def distance_to_three(kernel):
+        ...     return jnp.sum((jnp.log(kernel.lengthscale) - jnp.log(3.0)) ** 2)
+        >>> found = kb.minimise(distance_to_three, kb.Gaussian(1.0))
+        >>> found.params.lengthscale.round(4), found.success
+        (np.float64(3.0), True)
+    """
+    _check.count(restarts, "restarts", at_least=0)
+    leaves = _free_leaves(params, bounds or {}, tuple(fixed))
+    if not leaves:
+        raise ValueError("there is nothing to learn: no free parameter with a declared domain")
+    problem = _Problem(objective, params, data, leaves)
+    rng = _check.generator(random_state)
+    starts = [problem.start] + [
+        np.clip(problem.start + rng.normal(size=problem.start.size), *np.transpose(problem.box))
+        for _ in range(restarts)
+    ]
+    found, path = min((problem.descend(s, max_iter, tol) for s in starts), key=lambda run: run[0].fun)
+    on_bound = tuple(_on_bound(leaves, np.split(found.x, problem.sizes)))
+    if on_bound:
+        warnings.warn("the optimum sits on a bound: " + "; ".join(on_bound), BoundWarning, stacklevel=3)
+    if not found.success:
+        warnings.warn(f"the optimiser stopped early: {found.message}", RuntimeWarning, stacklevel=3)
+    return Optimum(
+        problem.params(found.x),
+        float(found.fun),
+        bool(found.success),
+        str(found.message),
+        problem.evaluations,
+        path,
+        on_bound,
+    )
+
+
+def _on_bound(leaves: list[_Leaf], parts: list[Array]) -> list[str]:
+    out = []
+    for leaf, part in zip(leaves, parts, strict=True):
+        for edge, word in ((leaf.low, "lower"), (leaf.high, "upper")):
+            if np.any(np.abs(part - np.log(edge)) < _ON_BOUND):
+                out.append(f"{leaf.name} at its {word} bound {edge:.3g}")
+    return out
