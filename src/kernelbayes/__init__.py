@@ -1,6 +1,7 @@
 """Bayesian inference from samples, with kernel mean embeddings."""
 
 from ._linalg import FactorisationError
+from ._persist import load, save
 from .conditional import ConditionalEmbedding
 from .embeddings import (
     AnalyticEmbedding,
@@ -48,3 +49,51 @@ from .kernels._integrals import Mixture, NoClosedForm
 from .learning import BoundWarning, Optimum, minimise
 
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "AnalyticEmbedding",
+    "BoundWarning",
+    "Brownian",
+    "ConditionalEmbedding",
+    "Covariance",
+    "CrossCovariance",
+    "Delta",
+    "Exact",
+    "FactorisationError",
+    "Features",
+    "FunctionKernel",
+    "Gaussian",
+    "HistogramIntersection",
+    "IncompleteCholesky",
+    "InfinitePolynomial",
+    "Kernel",
+    "Laplace",
+    "Linear",
+    "MappedKernel",
+    "Matern",
+    "MeanEmbedding",
+    "Mixture",
+    "Neural",
+    "NoClosedForm",
+    "OneHot",
+    "Optimum",
+    "PeriodicSobolev",
+    "Polynomial",
+    "PrecomputedKernel",
+    "RandomFourier",
+    "RationalQuadratic",
+    "Recipe",
+    "SetKernel",
+    "SpatialPyramid",
+    "Subspace",
+    "TestResult",
+    "embed",
+    "hsic",
+    "hsic_test",
+    "load",
+    "median_lengthscale",
+    "minimise",
+    "mmd",
+    "mmd_test",
+    "save",
+]

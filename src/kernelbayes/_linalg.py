@@ -106,9 +106,7 @@ class PivotedCholesky(NamedTuple):
     residual: Array  # what is left of the diagonal
 
 
-def pivoted_cholesky(
-    diagonal: Array, column: Callable[[int], Array], *, rank: int, tol: float
-) -> PivotedCholesky:
+def pivoted_cholesky(diagonal: Array, column: Callable[[int], Array], *, rank: int, tol: float) -> PivotedCholesky:
     """Greedy incomplete Cholesky of a Gram matrix that is never formed: O(n r) memory, O(n r^2) time.
 
     Takes the point with the largest remaining diagonal until `rank` points are taken or that diagonal has fallen to

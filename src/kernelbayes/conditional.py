@@ -33,8 +33,9 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
 
     Args:
         kernel: kernel of x. By default Gaussian, its lengthscale chosen by `selection`.
-        target_kernel: kernel of y. By default Laplace with the median distance of each column: being rough, it sees
-            differences at every scale, so hyperparameters chosen under it serve quantiles as well as means.
+        target_kernel: kernel of y. By default Laplace with the median distance of each column, and hyperparameters are
+            scored on its features and on y itself, so that they serve quantiles as well as means. With `kb.Linear()`
+            they are chosen for the mean alone.
         features: representation of x, such as `kb.Exact()`, `kb.IncompleteCholesky(200)`, `kb.Subspace(1000)`,
             `kb.RandomFourier(500)`, `kb.Neural(network)`. By default exact up to 3,000 points, then a subspace of 1,000.
         reg: regulariser per sample: the Gram matrix of n points is shifted by `n * reg`. By default chosen by `selection`.
@@ -119,12 +120,14 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
             raise ValueError("ard=True learns the lengthscales of the default kernel; leave kernel=None")
 
     def _check_pairs(self, X: Any, Y: Any, kernel: Kernel | None) -> tuple[Array, Array]:
-        if kernel is None or type(kernel)._check is Kernel._check:
+        if kernel is None or kernel._takes_vectors:
             X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if kernel is not None:
             X = kernel._check(X, "X")
         if len(X) < 2:
             raise ValueError(f"at least two pairs are needed, got {len(X)} (n_samples = {len(X)})")
+        if Y is None:
+            raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None")
         if self.target_kernel is None:
             Y = check_array(Y, dtype=np.float64, ensure_2d=False, input_name="y")
         self._vector_target = np.ndim(Y) == 1
@@ -132,14 +135,14 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         _check.same_length(X, Y, "X", "Y")
         return X, Y
 
-    def _choose(
-        self, kernel: Kernel | None, X: Array, Y: Array, rng: np.random.Generator
-    ) -> tuple[Kernel, float]:
+    def _choose(self, kernel: Kernel | None, X: Array, Y: Array, rng: np.random.Generator) -> tuple[Kernel, float]:
         """The kernel and the regulariser: as given, or as the data has it."""
         self.tuning_ = None
         if kernel is not None and self.reg is not None:
             return kernel, self.reg
         targets = target_features(self.target_kernel_, Y, rng)
+        if self.target_kernel is None:
+            targets = np.concatenate([targets, _standardised(Y)], axis=1)
         if kernel is None:
             scale = np.asarray(median_lengthscale(X, per_column=True))
             start = Gaussian(np.ones(X.shape[1]) if self.ard else 1.0)
@@ -236,9 +239,7 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
             x, (coordinates, weights) = prior.points, self._prior(prior)
             joint = chain_rule.second_order(self._gram, self.factor_, coordinates, weights)
             coefficients = self._complete(joint.T, weights[:, None]).T
-        return CrossCovariance(
-            self.Y_, x, self.target_kernel_, self.kernel_, coefficients=coefficients, centred=False
-        )
+        return CrossCovariance(self.Y_, x, self.target_kernel_, self.kernel_, coefficients=coefficients, centred=False)
 
     def _prior(self, prior: MeanEmbedding) -> tuple[Array, Array]:
         if not isinstance(prior, MeanEmbedding):
@@ -263,3 +264,9 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
 def _default_target_kernel(Y: Array) -> Kernel:
     varies = np.ptp(Y, axis=0).any()  # a constant y is a legitimate, if dull, distribution to predict
     return Laplace(median_lengthscale(Y, per_column=True) if varies else 1.0)
+
+
+def _standardised(Y: Array) -> Array:
+    """Columns of y in units of their spread, together of unit size like the features of a bounded kernel."""
+    spread = Y.std(0)
+    return (Y - Y.mean(0)) / np.where(spread > 0, spread, 1.0) / np.sqrt(Y.shape[1])

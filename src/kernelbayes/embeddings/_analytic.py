@@ -10,7 +10,7 @@ import numpy as np
 from .. import _check
 from .._typing import Array, RandomState
 from ..kernels import Kernel
-from ..kernels._integrals import NoClosedForm, as_distribution, double_integral, mean_integral
+from ..kernels._integrals import NoClosedForm, _read, double_integral, mean_integral
 from ._mean import Embedding, MeanEmbedding
 
 
@@ -33,11 +33,8 @@ class AnalyticEmbedding(Embedding):
     """
 
     def __init__(self, distribution: Any, kernel: Kernel):
-        parsed = as_distribution(distribution)
-        if parsed is None:
-            raise NoClosedForm(f"no closed form is known for {distribution!r}; kb.embed falls back on samples")
-        self.distribution, self.kernel = parsed, kernel
-        self._norm_squared = double_integral(kernel, parsed, parsed)
+        self.distribution, self.kernel = _read(distribution, type(kernel).__name__), kernel
+        self._norm_squared = double_integral(kernel, self.distribution, self.distribution)
 
     def __repr__(self) -> str:
         return f"AnalyticEmbedding({self.distribution}, kernel={type(self.kernel).__name__})"
@@ -74,16 +71,16 @@ def embed(
         embedding = MeanEmbedding(points, kernel=kernel)
         spread = float(kernel._diag(embedding.points).mean()) - embedding._inner(embedding)
         warnings.warn(
-            f"{reason} Using {count} samples, with an RKHS error of about {max(spread, 0.0) ** 0.5 / count**0.5:.2g}.",
+            f"{reason}; using {count} samples, with an RKHS error of about {max(spread, 0.0) ** 0.5 / count**0.5:.2g}.",
             stacklevel=2,
         )
         return embedding
 
 
 def _draw(distribution: Any, count: int, rng: np.random.Generator) -> Array:
-    """Samples (count, d) of a frozen distribution, a list of them, or one that the closed forms know."""
+    """Samples (count, d) of a frozen distribution, a list of them on the line, or one with a `sample` method."""
     if isinstance(distribution, (list, tuple)):
-        return np.stack([part.rvs(count, random_state=rng) for part in distribution], axis=1)
+        return np.stack([np.reshape(_draw(part, count, rng), count) for part in distribution], axis=1)
     if hasattr(distribution, "rvs"):
         return distribution.rvs(size=count, random_state=rng)
-    return as_distribution(distribution).sample(count, rng)
+    return distribution.sample(count, rng=rng)

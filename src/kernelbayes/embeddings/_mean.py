@@ -52,7 +52,8 @@ class Embedding:
 
         Rounding leaves an error of about 1e-8 where the two nearly coincide.
         """
-        squared = self._inner(self) + other._inner(other) - 2.0 * self.inner(other)
+        cross = self.inner(other)
+        squared = self._inner(self) + other._inner(other) - 2.0 * cross
         return float(np.sqrt(max(squared, 0.0)))
 
 
@@ -102,6 +103,8 @@ class MeanEmbedding(Decoding, Embedding):
         return f"MeanEmbedding({len(self)} points, ess={self.ess():.1f}, kernel={type(self.kernel).__name__})"
 
     def _evaluate(self, X: Array) -> Array:
+        if X.shape[1:] != self.points.shape[1:]:
+            raise ValueError(f"points of shape {X.shape[1:]} meet an embedding on points of {self.points.shape[1:]}")
         return matmul(self.kernel, X, self.points, self.weights)
 
     def _inner(self, other: Embedding) -> float:

@@ -2,7 +2,7 @@ r"""Covariance and cross-covariance operators, from samples or from a rule.
 
 .. math:: \hat C_{XY} = \sum_{ij} B_{ij}\, k(x_i, \cdot) \otimes \ell(y_j, \cdot)
 
-with `B = diag(w)` for a weighted sample of pairs, less `w w'` when centred, or a full matrix from the chain rule.
+with `B = diag(w)` for a weighted sample of pairs, less `w w' / sum(w)` when centred, or a full matrix from the chain rule.
 Hsu (2020), definition 2.24; Quadrature notes, section 1. Norms go through the kernels; spectra through features.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 from .. import _check
@@ -63,6 +64,9 @@ class CrossCovariance:
         else:
             _check.same_length(self.x, self.y, "X", "Y")
             self.coefficients = _check.weights(coefficients, "coefficients", len(self.x))
+            total = float(self.coefficients.sum())
+            if centred and abs(total) <= 1e-10 * np.abs(self.coefficients).sum():
+                raise ValueError(f"the coefficients sum to {total:.3g}, so there is no mean to centre on")
         self.centred, self.features = centred, features
 
     def _times(self, V: Array) -> Array:
@@ -70,7 +74,7 @@ class CrossCovariance:
         if self.coefficients.ndim == 2:
             return self.coefficients @ V
         w = self.coefficients.reshape(-1, *[1] * (V.ndim - 1))
-        return w * (V - self.coefficients @ V) if self.centred else w * V
+        return w * (V - self.coefficients @ V / self.coefficients.sum()) if self.centred else w * V
 
     def apply(self, g: Callable[[Array], ArrayLike]) -> MeanEmbedding:
         """`C_XY g`: the embedding on x with weights `B g(y)`, for a function g of y (centred if C is)."""
@@ -82,6 +86,7 @@ class CrossCovariance:
 
     def inner(self, other: CrossCovariance) -> float:
         """The Hilbert-Schmidt inner product with another operator on the same spaces."""
+        _same_spaces(self, other)
         K = dense_gram(self.kernel_x, other.x, self.x)
         L = dense_gram(self.kernel_y, self.y, other.y)
         return float((self._times(L).T * other._times_transposed(K)).sum())
@@ -96,12 +101,22 @@ class CrossCovariance:
 
     def distance(self, other: CrossCovariance) -> float:
         """The Hilbert-Schmidt distance to another operator on the same spaces."""
-        return float(np.sqrt(max(self.inner(self) + other.inner(other) - 2.0 * self.inner(other), 0.0)))
+        cross = self.inner(other)
+        return float(np.sqrt(max(self.inner(self) + other.inner(other) - 2.0 * cross, 0.0)))
 
     def singular_values(self, count: int | None = None) -> Array:
         """The largest singular values, in falling order."""
         F, V = _factor(self.features, self.kernel_x, self.x), _factor(self.features, self.kernel_y, self.y)
         return singular_values(F.T @ self._times(V))[:count]
+
+
+def _same_spaces(a: CrossCovariance, b: Any) -> None:
+    if not isinstance(b, CrossCovariance):
+        raise ValueError(f"expected a covariance operator, got {type(b).__name__}")
+    if not bool(eqx.tree_equal((a.kernel_x, a.kernel_y), (b.kernel_x, b.kernel_y))):
+        raise ValueError("the operators have different kernels")
+    if (a.x.shape[1:], a.y.shape[1:]) != (b.x.shape[1:], b.y.shape[1:]):
+        raise ValueError("the operators have points of different widths")
 
 
 class Covariance(CrossCovariance):
@@ -127,6 +142,8 @@ class Covariance(CrossCovariance):
         centred: bool = True,
         features: Recipe | None = None,
     ):
+        if np.ndim(weights) > 1:
+            raise ValueError(f"weights has shape {np.shape(weights)} where one number per point was wanted")
         super().__init__(X, X, kernel, kernel, coefficients=weights, centred=centred, features=features)
         self.weights, self.kernel = self.coefficients, kernel
 
@@ -134,7 +151,7 @@ class Covariance(CrossCovariance):
         recipe = Exact() if self.features is None else self.features
         features = recipe.fit(self.kernel, self.x, random_state=0)
         F = features.transform(self.x)
-        mean = self.weights @ F if self.centred else np.zeros(F.shape[1])
+        mean = self.weights @ F / self.weights.sum() if self.centred else np.zeros(F.shape[1])
         values, vectors = eigh((F - mean).T @ (self.weights[:, None] * (F - mean)))
         return features, mean, values, vectors
 

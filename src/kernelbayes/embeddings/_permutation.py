@@ -125,9 +125,7 @@ def mmd_test(
     return _result(float(statistics[0]), statistics[1:])
 
 
-def _centred_grams(
-    X: ArrayLike, Y: ArrayLike, kernel_x: Kernel | None, kernel_y: Kernel | None
-) -> tuple[Array, Array]:
+def _centred_grams(X: ArrayLike, Y: ArrayLike, kernel_x: Kernel | None, kernel_y: Kernel | None) -> tuple[Array, Array]:
     out = []
     for points, kernel, name in ((X, kernel_x, "X"), (Y, kernel_y, "Y")):
         points = _check.vectors(points, name) if kernel is None else kernel._check(points, name)
@@ -144,9 +142,7 @@ def _centred_grams(
     return grams[0], grams[1]
 
 
-def hsic(
-    X: ArrayLike, Y: ArrayLike, kernel_x: Kernel | None = None, kernel_y: Kernel | None = None
-) -> float:
+def hsic(X: ArrayLike, Y: ArrayLike, kernel_x: Kernel | None = None, kernel_y: Kernel | None = None) -> float:
     r"""The Hilbert-Schmidt independence criterion: the squared norm of the centred cross-covariance operator.
 
     .. math:: \mathrm{HSIC} = \|\hat C_{XY}\|_{HS}^2 = \tfrac{1}{n^2} \operatorname{tr}(K H L H)

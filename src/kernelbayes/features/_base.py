@@ -66,4 +66,3 @@ def kernel_for(recipe: Recipe | None, kernel: Kernel | None) -> Kernel | None:
     if kernel is not None:
         raise ValueError(f"features={type(recipe).__name__}(...) brings its own kernel; leave kernel=None")
     return recipe._kernel()
-

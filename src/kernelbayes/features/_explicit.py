@@ -58,7 +58,7 @@ class RandomFourier(Recipe):
         base, scale = kernel, np.asarray(1.0)
         while isinstance(base, Scaled):
             base, scale = base.kernel, scale * base.scale
-        frequencies = sample_frequencies(base, self.size // 2, X.shape[1], rng)
+        frequencies = sample_frequencies(base, self.size // 2, X.shape[-1], rng)
         features = FourierFeatures(kernel, None, frequencies, scale)
         return features, LowRank(features._coordinates(X))
 
@@ -145,6 +145,8 @@ class Neural(Recipe):
         return self.kernel
 
     def _fit(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Features, Gram]:
+        if not bool(eqx.tree_equal(kernel, self.kernel)):
+            raise ValueError("a network's outputs represent its own kernel, Neural(network).kernel, and no other")
         F = np.asarray(apply_map(self.network, X), dtype=np.float64)
         if not np.isfinite(F).all():
             raise ValueError("the network returned NaN or infinite features")

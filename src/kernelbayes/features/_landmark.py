@@ -32,6 +32,13 @@ _SAFE_PIVOT = 1e-6
 _ERROR_POINTS = 2000
 
 
+def _columns(kernel: Kernel, X: AnyArray, points: Array) -> AnyArray:
+    """`k(x, R)` for checked points, in NumPy or JAX."""
+    if X.shape[1:] != points.shape[1:]:  # arrays would broadcast, silently
+        raise ValueError(f"points of shape {X.shape[1:]} meet features of points of shape {points.shape[1:]}")
+    return dense_gram(kernel, X, points) if namespace(X) is np else kernel._gram(X, points)
+
+
 class LandmarkFeatures(Features):
     """Coordinates `L^-1 k(R, x)`, or `k(R, x)` itself where `factor` is None."""
 
@@ -44,8 +51,7 @@ class LandmarkFeatures(Features):
         return len(self.points)
 
     def _coordinates(self, X: AnyArray) -> AnyArray:
-        host = namespace(X) is np
-        G = dense_gram(self.kernel, X, self.points) if host else self.kernel._gram(X, self.points)
+        G = _columns(self.kernel, X, self.points)
         return G if self.factor is None else solve_lower(self.factor, G.T).T
 
 
@@ -60,8 +66,7 @@ class DenseFeatures(Features):
         return len(self.points)
 
     def _coordinates(self, X: AnyArray) -> AnyArray:
-        host = namespace(X) is np
-        return dense_gram(self.kernel, X, self.points) if host else self.kernel._gram(X, self.points)
+        return _columns(self.kernel, X, self.points)
 
     def transform(self, X: AnyArray) -> Array:
         """The feature matrix F (n, r) of points, with `F F'` the Gram matrix."""
@@ -167,7 +172,7 @@ class Exact(Recipe):
         (12, True)
     """
 
-    tol: float = eqx.field(static=True, default=1e-14)
+    tol: float = eqx.field(static=True, default=1e-15)
 
     def __check_init__(self) -> None:
         _check.positive(self.tol, "tol")

@@ -89,6 +89,8 @@ class Kernel(eqx.Module):
 
     # A kernel on arbitrary objects is evaluated by Python, pair by pair, and cannot be compiled.
     _host_only: ClassVar[bool] = False
+    # Whether points are rows of a table of numbers, and not labels, sets or other objects.
+    _on_vectors: ClassVar[bool] = True
 
     def __check_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -141,10 +143,17 @@ class Kernel(eqx.Module):
         self._check_width(X.shape[1], "X")
         return X, Y
 
+    def _parts(self) -> list[Kernel]:
+        leaves = jax.tree_util.tree_leaves(self, is_leaf=lambda v: isinstance(v, Kernel) and v is not self)
+        return [leaf for leaf in leaves if isinstance(leaf, Kernel)]
+
     @property
     def _evaluates_on_host(self) -> bool:
-        parts = jax.tree_util.tree_leaves(self, is_leaf=lambda v: isinstance(v, Kernel) and v is not self)
-        return self._host_only or any(p._evaluates_on_host for p in parts if isinstance(p, Kernel))
+        return self._host_only or any(part._evaluates_on_host for part in self._parts())
+
+    @property
+    def _takes_vectors(self) -> bool:
+        return self._on_vectors and all(part._takes_vectors for part in self._parts())
 
     def gram(self, X: ArrayLike, Y: ArrayLike | None = None) -> Array:
         """The matrix of k(x_i, y_j), of shape (n, m); with one argument, of k(x_i, x_j)."""

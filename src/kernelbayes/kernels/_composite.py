@@ -36,6 +36,7 @@ class SetKernel(Kernel):
     base: Kernel
     lengthscale: AnyArray = positive()
     _host_only: ClassVar[bool] = True
+    _on_vectors: ClassVar[bool] = False
 
     def __init__(self, base: Kernel | None = None, lengthscale: Any = 1.0):
         if base is not None and not isinstance(base, Kernel):
@@ -151,6 +152,7 @@ class FunctionKernel(Kernel):
 
     function: Callable[[Any, Any], float] = eqx.field(static=True)
     _host_only: ClassVar[bool] = True
+    _on_vectors: ClassVar[bool] = False
 
     def _check(self, X: Any, name: str) -> Array:
         return _check.objects(X, name)
@@ -181,6 +183,7 @@ class PrecomputedKernel(Kernel):
 
     matrix: Array
     _host_only: ClassVar[bool] = True
+    _on_vectors: ClassVar[bool] = False
 
     def __init__(self, matrix: Any):
         matrix = _check.vectors(matrix, "matrix")

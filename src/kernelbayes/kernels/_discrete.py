@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 
@@ -24,12 +24,11 @@ class Delta(Kernel):
                [1.]])
     """
 
+    _host_only: ClassVar[bool] = True  # labels may be text; comparing them needs no compiler
+    _on_vectors: ClassVar[bool] = False
+
     def _check(self, X: Any, name: str) -> Array:
         return _check.labels(X, name)
-
-    @property
-    def _evaluates_on_host(self) -> bool:
-        return True  # labels may be text; comparing them needs no compiler
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
         if X.ndim == 1:
@@ -98,11 +97,15 @@ class SpatialPyramid(HistogramIntersection):
         side = 2**self.levels
         if X.ndim == 4:
             if X.shape[1:3] != (side, side):
-                raise ValueError(f"{name} has a grid of {X.shape[1:3]} cells; levels={self.levels} wants {(side, side)}")
+                raise ValueError(
+                    f"{name} has a grid of {X.shape[1:3]} cells; levels={self.levels} wants {(side, side)}"
+                )
             X = X.reshape(len(X), -1)
         X = super()._check(X, name)
         if X.shape[1] % side**2:
-            raise ValueError(f"{name} has {X.shape[1]} columns, not a multiple of the {side**2} cells of the finest level")
+            raise ValueError(
+                f"{name} has {X.shape[1]} columns, not a multiple of the {side**2} cells of the finest level"
+            )
         return X
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:

@@ -522,7 +522,7 @@ class _Decaying(abc.ABC):
             return _gauss_mean(self.value, t, h, kinks=(0.0,))
         ends = np.maximum([t - h, t + h, -t - h, h - t], 0.0)  # the parts right and left of 0
         right_near, right_far, left_near, left_far = self.tail(ends)
-        return (right_near - right_far + left_near - left_far) / (2.0 * h)
+        return ((right_near - right_far) + (left_near - left_far)) / (2.0 * h)
 
     def boxes(self, t: Any, g: float, h: float) -> Any:
         """The mean of `box` over [t - g, t + g], g <= h."""
@@ -555,7 +555,7 @@ class _GaussianProfile(_Decaying):
 
 
 class _LaplaceProfile(_Decaying):
-    """`exp(-|t|)`; with noise A + B, where `A = exp(s^2/2 - t) N(t/s - s)`, B is A at -t, and N the normal cdf.
+    """`exp(-|t|)`; with noise A + B, where `A = exp(s^2/2 - t) N(t/s - s)`, B is A at -t, N the normal cdf.
 
     From `value = value'' + 2 n`, n the density of the noise, the tail is `A - B + 2 N(-t/s)`.
     """

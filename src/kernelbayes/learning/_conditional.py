@@ -14,6 +14,7 @@ Samples are padded to a few sizes, so that problems of similar size share one co
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import equinox as eqx
@@ -27,7 +28,7 @@ from .._typing import AnyArray, Array
 from ..features import IncompleteCholesky, Subspace, represent
 from ..kernels import Kernel
 from ..kernels._base import positive
-from ._optimise import Optimum, minimise
+from ._optimise import BoundWarning, Optimum, minimise
 
 MOST_POINTS = 1024
 _MOST_LANDMARKS = 256
@@ -98,7 +99,7 @@ def loo_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray) -> AnyArra
 
 
 def validation_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray) -> AnyArray:
-    """The objective (2.52), averaged over folds of every fifth point."""
+    """The objective (2.52), averaged over folds of every fifth point; of fewer points, of each."""
 
     def one(fold: AnyArray) -> AnyArray:
         held = mask * (jnp.arange(mask.shape[0]) % _FOLDS == fold)
@@ -106,10 +107,10 @@ def validation_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray) -> 
         Ft = F * train[:, None]
         L = cholesky(Ft.T @ Ft, "a fold's regularised Gram matrix", train.sum() * reg)
         theta = solve(L, Ft.T @ V)
-        error = ((V - F @ theta) ** 2).sum(1) @ held / held.sum()
-        return error + reg * (theta**2).sum()
+        error = ((V - F @ theta) ** 2).sum(1) @ held / jnp.maximum(held.sum(), 1.0)
+        return jnp.where(held.any(), error + reg * (theta**2).sum(), 0.0)
 
-    return jax.vmap(one)(jnp.arange(_FOLDS)).mean()
+    return jax.vmap(one)(jnp.arange(_FOLDS)).sum() / jnp.minimum(_FOLDS, mask.sum())
 
 
 def _loo_of_kernel(params: ConditionalParameters, sample: Padded) -> AnyArray:
@@ -159,7 +160,8 @@ def tune_kernel(
     bounds = {"kernel.lengthscale": (lengthscale.min() / REACH, lengthscale.max() * REACH)}
     bounds |= {"reg": REG_BOUNDS} if reg is None else {}
     fixed = () if reg is None else ("reg",)
-    return minimise(_OBJECTIVES[method][0], params, (_prepare(X, V, landmarks),), bounds=bounds, fixed=fixed)
+    data = (_prepare(X, V, landmarks),)
+    return _explained(minimise(_OBJECTIVES[method][0], params, data, bounds=bounds, fixed=fixed, warn=False))
 
 
 def tune_reg(kernel: Kernel, X: Array, V: Array, *, method: str, rng: np.random.Generator) -> Optimum:
@@ -169,7 +171,25 @@ def tune_reg(kernel: Kernel, X: Array, V: Array, *, method: str, rng: np.random.
     rows = _padded_size(len(F))
     F, V = (np.pad(A, ((0, rows - len(A)), (0, _padded_size(A.shape[1], 8) - A.shape[1]))) for A in (F, V))
     mask = (np.arange(rows) < len(X)).astype(float)
-    return minimise(_OBJECTIVES[method][1], Regulariser(REG_START), (F, mask, V), bounds={"reg": REG_BOUNDS})
+    objective, bounds = _OBJECTIVES[method][1], {"reg": REG_BOUNDS}
+    return _explained(minimise(objective, Regulariser(REG_START), (F, mask, V), bounds=bounds, warn=False))
+
+
+_MEANINGS = {
+    "kernel.lengthscale at its upper": "within the data y looks linear in x, or independent of it",
+    "kernel.lengthscale at its lower": "neighbouring x say nothing about each other's y",
+    "reg at its upper": "y hardly depends on x",
+    "reg at its lower": "y looks free of noise",
+}
+
+
+def _explained(found: Optimum) -> Optimum:
+    """Say what it means for the data that an optimum sits on a bound."""
+    for edge in found.on_bound:
+        meaning = next(text for start, text in _MEANINGS.items() if edge.startswith(start))
+        message = f"leave-one-out put {edge}: {meaning}. Set kernel or reg to decide yourself."
+        warnings.warn(message, BoundWarning, stacklevel=5)
+    return found
 
 
 def holdout_reg(kernel: Kernel, X: Array, V: Array, *, rng: np.random.Generator) -> float:

@@ -161,6 +161,7 @@ def minimise(
     max_iter: int = 100,
     tol: float = 1e-9,
     random_state: RandomState = None,
+    warn: bool = True,
 ) -> Optimum:
     """Minimise `objective(params, *data)` over the declared parameters of a pytree.
 
@@ -174,6 +175,7 @@ def minimise(
         restarts: further starts, drawn log-normally about the first.
         max_iter, tol: iterations per start, and the relative decrease and gradient at which to stop.
         random_state: seed of the restarts.
+        warn: whether to warn of an optimum on a bound, which `on_bound` tells in any case.
 
     Warns with `BoundWarning` when the optimum sits on a bound, and with `RuntimeWarning` when no start converged.
 
@@ -197,7 +199,7 @@ def minimise(
     ]
     found, path = min((problem.descend(s, max_iter, tol) for s in starts), key=lambda run: run[0].fun)
     on_bound = tuple(_on_bound(leaves, np.split(found.x, problem.sizes)))
-    if on_bound:
+    if on_bound and warn:
         warnings.warn("the optimum sits on a bound: " + "; ".join(on_bound), BoundWarning, stacklevel=3)
     if not found.success:
         warnings.warn(f"the optimiser stopped early: {found.message}", RuntimeWarning, stacklevel=3)

@@ -20,8 +20,6 @@ from .._typing import AnyArray
 from .conditional import weights
 
 
-def second_order(
-    gram: Gram, factor: AnyArray, prior_coordinates: AnyArray, prior_weights: AnyArray
-) -> AnyArray:
+def second_order(gram: Gram, factor: AnyArray, prior_coordinates: AnyArray, prior_weights: AnyArray) -> AnyArray:
     """Coefficients (n, m) on the pairs (y_i, x~_j). The third-order form is the diagonal of `sum_rule.push`."""
     return weights(gram, factor, prior_coordinates).T * prior_weights

@@ -1,0 +1,143 @@
+"""Saving fitted objects as data: one .npz file holding arrays and a JSON description. No pickle, and loading runs no code.
+
+An object of this library is written as its class name and its attributes, and rebuilt by setting them again. Names are
+looked up among the library's own classes and nowhere else, so a file can describe an object but not make anything run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .conditional import ConditionalEmbedding
+from .embeddings import CrossCovariance, Embedding, TestResult
+from .features import Features, Recipe
+from .kernels import Kernel
+from .kernels._integrals import Column, Independent, Mixture, Normal
+from .learning import Optimum
+from .learning._conditional import ConditionalParameters, Regulariser
+
+SCHEMA = 1
+_ROOTS: tuple[type, ...] = (
+    Kernel,
+    Features,
+    Recipe,
+    Embedding,
+    CrossCovariance,
+    TestResult,
+    Optimum,
+    ConditionalParameters,
+    Regulariser,
+    ConditionalEmbedding,
+    Column,
+    Independent,
+    Normal,
+    Mixture,
+)
+_DERIVED = ("_gram_cache",)  # rebuilt on use
+
+
+def _family(cls: type) -> Iterable[type]:
+    yield cls
+    for sub in cls.__subclasses__():
+        if sub.__module__.startswith("kernelbayes."):
+            yield from _family(sub)
+
+
+def _known() -> dict[str, type]:
+    return {cls.__name__: cls for root in _ROOTS for cls in _family(root)}
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator, an embedding, a kernel or features to a file.
+
+    What holds a function of yours (a `FunctionKernel`, a network) cannot be written as data and raises ValueError.
+
+    Example:
+        >>> import os, tempfile, numpy as np, kernelbayes as kb
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.npz")
+        >>> x = np.linspace(0, 1, 50)[:, None]
+        >>> model = kb.ConditionalEmbedding().fit(x, x[:, 0] ** 2)
+        >>> kb.save(model, path)
+        >>> bool(np.array_equal(kb.load(path).predict(x), model.predict(x)))
+        True
+    """
+    arrays: dict[str, np.ndarray] = {}
+    description = {"schema": SCHEMA, "object": _encode(model, type(model).__name__, arrays)}
+    path = Path(path)
+    unfinished = path.with_name(path.name + ".part")
+    with open(unfinished, "wb") as file:
+        np.savez(file, description=np.array(json.dumps(description)), **arrays)  # type: ignore[arg-type]
+    os.replace(unfinished, path)  # a crash leaves the old file or the new one, never half of one
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read what `save` wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            contents = dict(file)
+        description = json.loads(str(contents.pop("description")))
+        schema = int(description["schema"])
+    except FileNotFoundError:
+        raise
+    except Exception as reason:
+        raise ValueError(f"{path} is not a file saved by kernelbayes ({reason})") from None
+    if schema > SCHEMA:
+        raise ValueError(f"{path} was saved by a newer kernelbayes (format {schema}, this one reads up to {SCHEMA})")
+    return _decode(description["object"], contents, _known())
+
+
+def _encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return _encode(value.item(), where, arrays)
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        key = f"a{len(arrays)}"
+        arrays[key] = value
+        return {"array": key}
+    if isinstance(value, np.ndarray):
+        return {"objects": [_encode(v, f"{where}[{i}]", arrays) for i, v in enumerate(value)]}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_encode(v, f"{where}[{i}]", arrays) for i, v in enumerate(value)]}
+    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+        return {"dict": {k: _encode(v, f"{where}.{k}", arrays) for k, v in value.items()}}
+    if isinstance(value, np.random.Generator | np.random.RandomState):
+        return None  # a source of randomness is spent, not kept
+    if type(value) in _known().values():
+        state = {k: v for k, v in vars(value).items() if k not in _DERIVED}
+        return {
+            "type": type(value).__name__,
+            "state": {k: _encode(v, f"{where}.{k}", arrays) for k, v in state.items()},
+        }
+    raise ValueError(f"{where} is a {type(value).__name__}, which cannot be saved as data")
+
+
+def _decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "objects" in value:
+        out = np.empty(len(value["objects"]), dtype=object)
+        for i, item in enumerate(value["objects"]):
+            out[i] = _decode(item, arrays, known)
+        return out
+    if "list" in value:
+        return [_decode(v, arrays, known) for v in value["list"]]
+    if "tuple" in value:
+        return tuple(_decode(v, arrays, known) for v in value["tuple"])
+    if "dict" in value:
+        return {k: _decode(v, arrays, known) for k, v in value["dict"].items()}
+    if value["type"] not in known:
+        raise ValueError(f"the file describes a {value['type']}, which this version of kernelbayes does not know")
+    made = object.__new__(known[value["type"]])
+    for name, item in value["state"].items():
+        object.__setattr__(made, name, _decode(item, arrays, known))
+    return made

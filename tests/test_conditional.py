@@ -1,0 +1,428 @@
+"""The conditional embedding, the sum rule and the chain rule, on every representation, against the papers' formulas."""
+
+import pickle
+import warnings
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kernelbayes as kb
+from kernelbayes._linalg import Dense, LowRank
+from oracles import conditional as oracle
+
+REG = 1e-3
+N, T, M = 150, 7, 40
+
+
+def smooth_data(seed=0, d=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, d))
+    Y = np.stack([np.sin(X[:, 0]) + 0.1 * rng.normal(size=N), X.sum(1)], axis=1)
+    return X, Y, rng.normal(size=(T, d)), rng.normal(size=(M, d)), rng.normal(size=M)
+
+
+def nystrom_grams(model, lengthscale, X, points):
+    """The Gram matrix that landmarks imply, from the landmarks alone."""
+    R = model.features_.points
+    K_rr = oracle.gaussian_gram(R, R, lengthscale)
+    G = oracle.gaussian_gram(X, R, lengthscale)
+    return (
+        oracle.nystrom(G, K_rr, G.T),
+        oracle.nystrom(G, K_rr, oracle.gaussian_gram(R, points, lengthscale)),
+    )
+
+
+def exact_grams(model, lengthscale, X, points):
+    return oracle.gaussian_gram(X, X, lengthscale), oracle.gaussian_gram(X, points, lengthscale)
+
+
+def fourier_grams(model, lengthscale, X, points):
+    """The mean of cos w . (x - y) over the drawn frequencies."""
+    w = model.features_.frequencies
+
+    def gram(A, B):
+        return np.cos((A[:, None, :] - B[None, :, :]) @ w.T).mean(-1)
+
+    return gram(X, X), gram(X, points)
+
+
+def outputs(A):
+    return np.stack([np.tanh(A[:, 0]), np.cos(A).sum(1), A[:, 0] * A[:, -1]], axis=1)
+
+
+def network_grams(model, lengthscale, X, points):
+    return outputs(X) @ outputs(X).T, outputs(X) @ outputs(points).T
+
+
+REPRESENTATIONS = {
+    "exact, low rank": (kb.Exact(), 1, 1.5, exact_grams),
+    "exact, dense": (kb.Exact(), 6, 1.0, exact_grams),
+    "incomplete Cholesky": (kb.IncompleteCholesky(rank=20), 2, 1.5, nystrom_grams),
+    "subspace, random": (kb.Subspace(25, "random"), 3, 1.5, nystrom_grams),
+    "subspace, kmeans": (kb.Subspace(25, "kmeans"), 3, 1.5, nystrom_grams),
+    "subspace, herding": (kb.Subspace(25, "herding"), 3, 1.5, nystrom_grams),
+    "subspace, leverage": (kb.Subspace(25, "leverage"), 3, 1.5, nystrom_grams),
+    "random Fourier": (kb.RandomFourier(60), 3, 1.5, fourier_grams),
+    "network": (kb.Neural(outputs), 3, None, network_grams),
+}
+
+
+@pytest.fixture(params=REPRESENTATIONS, scope="module")
+def fitted(request):
+    recipe, d, lengthscale, grams = REPRESENTATIONS[request.param]
+    X, Y, X_new, prior_points, alpha = smooth_data(d=d)
+    kernel = None if lengthscale is None else kb.Gaussian(lengthscale)
+    model = kb.ConditionalEmbedding(kernel, kb.Gaussian(1.0), recipe, REG, intercept=False, random_state=0).fit(X, Y)
+    return model, lambda points: grams(model, lengthscale, X, points), X, Y, X_new, prior_points, alpha
+
+
+def assert_close(a, b):
+    scale = max(1.0, np.abs(b).max())
+    np.testing.assert_allclose(a, b, rtol=0, atol=1e-9 * scale)
+
+
+class TestRuleByRepresentation:
+    def test_weights(self, fitted):
+        model, grams, _, _, X_new, *_ = fitted
+        assert_close(model.weights(X_new), oracle.conditional_weights(*grams(X_new), REG))
+
+    def test_predict_and_expect(self, fitted):
+        model, grams, _, Y, X_new, *_ = fitted
+        W = oracle.conditional_weights(*grams(X_new), REG)
+        assert_close(model.predict(X_new), W @ Y)
+        assert_close(model.expect(lambda y: y[:, 0] ** 2, X_new), W @ Y[:, 0] ** 2)
+        assert_close(model.expect(lambda y: y**3, X_new), W @ Y**3)
+
+    def test_embed(self, fitted):
+        model, grams, _, Y, X_new, *_ = fitted
+        embedding = model.embed(X_new[0])
+        assert_close(embedding.weights, oracle.conditional_weights(*grams(X_new[:1]), REG)[0])
+        assert embedding.points is model.Y_
+        at = np.array([[0.3, -0.2]])
+        assert_close(embedding(at), embedding.weights @ oracle.gaussian_gram(Y, at, 1.0))
+
+    def test_sum_rule(self, fitted):
+        model, grams, _, _, _, prior_points, alpha = fitted
+        K, K_prior = grams(prior_points)
+        prior = kb.MeanEmbedding(prior_points, alpha, kb.Gaussian(1.0))
+        assert_close(model.push(prior).weights, oracle.sum_rule(K, K_prior, alpha, REG))
+
+    def test_chain_rule_in_both_forms(self, fitted):
+        model, grams, X, _, _, prior_points, alpha = fitted
+        K, K_prior = grams(prior_points)
+        prior = kb.MeanEmbedding(prior_points, alpha, kb.Gaussian(1.0))
+        second = model.chain(prior, "second")
+        assert_close(second.coefficients, oracle.chain_rule_second(K, K_prior, alpha, REG))
+        np.testing.assert_array_equal(second.y, prior_points)
+        third = model.chain(prior, "third")
+        assert_close(third.coefficients, oracle.sum_rule(K, K_prior, alpha, REG))
+        np.testing.assert_array_equal(third.y, X)
+
+    def test_intercept_spreads_what_is_missing(self, fitted):
+        model, grams, X, Y, X_new, prior_points, alpha = fitted
+        with_intercept = kb.ConditionalEmbedding(**model.get_params() | {"intercept": True}).fit(X, Y)
+        raw = oracle.conditional_weights(*grams(X_new), REG)
+        completed = raw + (1 - raw.sum(1, keepdims=True)) / N
+        assert_close(with_intercept.weights(X_new), completed)
+        assert_close(with_intercept.predict(X_new), completed @ Y)
+        assert_close(with_intercept.expect(lambda y: np.exp(y[:, 0]), X_new), completed @ np.exp(Y[:, 0]))
+        prior = kb.MeanEmbedding(prior_points, alpha, kb.Gaussian(1.0))
+        assert with_intercept.push(prior).weights.sum() == pytest.approx(alpha.sum())
+        joint = with_intercept.chain(prior).coefficients
+        np.testing.assert_allclose(joint.sum(0), alpha, atol=1e-9)
+
+    def test_the_same_numbers_when_compiled(self, fitted):
+        from kernelbayes.rules import conditional, sum_rule
+
+        model, _, X, _, X_new, prior_points, alpha = fitted
+        coordinates = model.features_._coordinates(X_new)
+        prior = model.features_._coordinates(prior_points)
+        gram = model._gram
+        assert isinstance(gram, (LowRank, Dense))
+
+        @jax.jit
+        def compiled(gram, coordinates, prior, alpha):
+            factor = conditional.operator(gram, REG)
+            pushed = sum_rule.push(gram, factor, prior, alpha)
+            return conditional.weights(gram, factor, coordinates), pushed
+
+        with jax.enable_x64(True):
+            weights, pushed = (np.asarray(v) for v in compiled(gram, coordinates, prior, alpha))
+        np.testing.assert_allclose(weights, model.weights(X_new), atol=1e-10)
+        expected = model.push(kb.MeanEmbedding(prior_points, alpha, kb.Gaussian(1.0))).weights
+        np.testing.assert_allclose(pushed, expected, atol=1e-9)
+
+
+def test_which_form_exact_takes():
+    forms = {}
+    for name in ("exact, low rank", "exact, dense"):
+        recipe, d, lengthscale, _ = REPRESENTATIONS[name]
+        X, *_ = smooth_data(d=d)
+        forms[name] = type(recipe._fit(kb.Gaussian(lengthscale), X, np.random.default_rng(0))[1])
+    assert forms == {"exact, low rank": LowRank, "exact, dense": Dense}
+
+
+def test_subspace_without_whitening_is_equation_16():
+    X, Y, X_new, prior_points, alpha = smooth_data(d=3)
+    recipe = kb.Subspace(25, whiten=False)
+    model = kb.ConditionalEmbedding(kb.Gaussian(1.5), None, recipe, REG, intercept=False, random_state=0).fit(X, Y)
+    R = model.features_.points
+    G = oracle.gaussian_gram(X, R, 1.5)
+    g = oracle.gaussian_gram(R, X_new, 1.5)
+    assert_close(model.weights(X_new), oracle.subspace_weights(G, g, N * REG))
+    # equation 17, the subspace sum rule
+    prior = kb.MeanEmbedding(prior_points, alpha, kb.Gaussian(1.0))
+    expected = oracle.subspace_weights(G, oracle.gaussian_gram(R, prior_points, 1.5) @ alpha[:, None], N * REG)[0]
+    assert_close(model.push(prior).weights, expected)
+
+
+def test_one_hot_labels_give_group_means():
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["a", "b", "c"], 200)
+    y = np.array([{"a": 1.0, "b": 5.0, "c": -2.0}[v] for v in labels]) + rng.normal(size=200)
+    model = kb.ConditionalEmbedding(features=kb.OneHot(), reg=1e-9, intercept=False).fit(labels, y)
+    expected = [y[labels == v].mean() for v in "abc"]
+    np.testing.assert_allclose(model.predict(["a", "b", "c"]), expected, rtol=1e-5)
+    by_gram = kb.ConditionalEmbedding(kernel=kb.Delta(), reg=1e-9, intercept=False).fit(labels, y)
+    np.testing.assert_allclose(by_gram.predict(["a", "b", "c"]), expected, rtol=1e-5)
+
+
+def test_labels_as_targets_give_class_probabilities():
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-3, 3, (400, 1))
+    p = 1 / (1 + np.exp(-2 * x[:, 0]))
+    y = np.where(rng.random(400) < p, "yes", "no")
+    model = kb.ConditionalEmbedding(target_kernel=kb.Delta(), random_state=0).fit(x, y)
+    grid = np.linspace(-2, 2, 9)[:, None]
+    found = model.expect(lambda labels: labels == "yes", grid)
+    assert np.abs(found - 1 / (1 + np.exp(-2 * grid[:, 0]))).max() < 0.15
+    with pytest.raises(ValueError, match="no mean"):
+        model.predict(grid)
+
+
+def test_arbitrary_objects_with_a_kernel_function():
+    words = ["a", "ab", "abc", "abcd", "b", "bc", "bcd", "x", "xy", "xyz"]
+    kernel = kb.FunctionKernel(lambda a, b: len(set(a) & set(b)) / np.sqrt(len(a) * len(b)))
+    model = kb.ConditionalEmbedding(kernel=kernel, reg=0.01).fit(words, [len(w) for w in words])
+    K = kernel.gram(words)
+    raw = np.linalg.solve(K + 0.1 * np.eye(10), kernel.gram(words, ["abce"]))[:, 0]
+    lengths = np.array([len(w) for w in words])
+    expected = lengths.mean() + raw @ (lengths - lengths.mean())
+    np.testing.assert_allclose(model.predict(["abce"]), expected)
+    assert model.embed(["abce"]).weights.sum() == pytest.approx(1.0)
+
+
+def test_conditional_gaussian_mean_and_spread_are_recovered():
+    """y | x ~ N(sin x, (0.1 + 0.3 |x|)^2): expectations and intervals against the truth, error falling with n."""
+    errors = []
+    grid = np.linspace(-1.5, 1.5, 13)[:, None]
+    sd = 0.1 + 0.3 * np.abs(grid[:, 0])
+    for n in (150, 1500):
+        rng = np.random.default_rng(5)
+        x = rng.uniform(-2, 2, (n, 1))
+        y = np.sin(x[:, 0]) + (0.1 + 0.3 * np.abs(x[:, 0])) * rng.normal(size=n)
+        model = kb.ConditionalEmbedding(random_state=0).fit(x, y)
+        mean = model.predict(grid)
+        spread = np.sqrt(np.maximum(model.expect(lambda v: v[:, 0] ** 2, grid) - mean**2, 0))
+        errors.append((np.abs(mean - np.sin(grid[:, 0])).mean(), np.abs(spread - sd).mean()))
+    assert errors[1][0] < 0.05
+    assert errors[1][1] < 0.08
+    assert errors[1][0] < errors[0][0]
+    half = np.diff(model.embed([1.0]).interval(0.8), axis=0)[0, 0] / 2
+    assert half == pytest.approx(1.2816 * 0.4, rel=0.25)
+
+
+def crps(model, X_test, y_test, grid):
+    """Continuous ranked probability score: the integrated squared error of the distribution function."""
+    F = model.weights(X_test) @ (grid >= model.Y_)
+    return ((F - (y_test[:, None] <= grid)) ** 2).sum(1).mean() * (grid[1] - grid[0])
+
+
+def test_default_choices_are_close_to_the_best_on_a_grid():
+    X, y = make_friedman1(400, n_features=5, noise=2.0, random_state=0)
+    X_test, y_test = make_friedman1(1000, n_features=5, noise=2.0, random_state=1)
+    scale = kb.median_lengthscale(X, per_column=True)
+    levels = np.linspace(y.min() - 2, y.max() + 2, 150)
+
+    def scores(**settings):
+        model = kb.ConditionalEmbedding(random_state=0, **settings).fit(X, y)
+        return crps(model, X_test, y_test, levels), np.mean((model.predict(X_test) - y_test) ** 2)
+
+    grid = [
+        scores(kernel=kb.Gaussian(f * scale), reg=reg)
+        for f in (0.25, 0.5, 1.0, 2.0, 4.0)
+        for reg in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+    ]
+    best_crps, best_mse = np.min(grid, axis=0)
+    default = scores()
+    assert default[0] < 1.05 * best_crps
+    assert default[1] < 1.15 * best_mse
+    assert scores(target_kernel=kb.Linear())[1] < 1.05 * best_mse
+    assert scores(selection="validation")[0] < 1.15 * best_crps
+    assert scores(ard=True)[0] < 0.95 * best_crps  # columns matter differently here, so separate lengthscales must pay
+
+
+def test_reg_alone_is_chosen_for_a_given_kernel():
+    X, y = make_friedman1(300, n_features=5, noise=1.0, random_state=0)
+    X_test, y_test = make_friedman1(500, n_features=5, noise=0.0, random_state=1)
+    kernel = kb.Matern(2.5, 2.0)
+    regs = np.geomspace(1e-7, 1, 15)
+    errors = [np.mean((kb.ConditionalEmbedding(kernel, reg=r).fit(X, y).predict(X_test) - y_test) ** 2) for r in regs]
+    model = kb.ConditionalEmbedding(kernel).fit(X, y)
+    assert model.kernel_ is kernel
+    assert np.mean((model.predict(X_test) - y_test) ** 2) < 1.2 * min(errors)
+
+
+def test_large_samples_use_a_subspace_and_hold_out(monkeypatch):
+    import kernelbayes.conditional as module
+
+    monkeypatch.setattr(module, "_EXACT_POINTS", 1200)
+    monkeypatch.setattr(module, "_DEFAULT_SUBSPACE", 200)
+    X, y = make_friedman1(2500, n_features=5, noise=1.0, random_state=0)
+    X_test, y_test = make_friedman1(500, n_features=5, noise=0.0, random_state=1)
+    model = kb.ConditionalEmbedding(random_state=0).fit(X, y)
+    assert model.features_.rank <= 200
+    assert model.reg_ < float(model.tuning_.params.reg)  # more data, less regularisation
+    assert np.mean((model.predict(X_test) - y_test) ** 2) < 0.15 * y_test.var()
+
+
+def test_agrees_with_kernel_ridge_of_scikit_learn():
+    X, Y, X_new, *_ = smooth_data()
+    peer = KernelRidge(alpha=N * REG, kernel="rbf", gamma=0.5).fit(X, Y)
+    model = kb.ConditionalEmbedding(kb.Gaussian(1.0), reg=REG, intercept=False).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X_new), peer.predict(X_new), atol=1e-9)
+
+
+def test_streaming_gives_the_same_fit(monkeypatch):
+    import kernelbayes.features._landmark as landmark
+    import kernelbayes.kernels._base as base
+
+    X, Y, X_new, *_ = smooth_data(d=3)
+    settings = {"kernel": kb.Gaussian(1.5), "features": kb.Subspace(25), "reg": REG, "random_state": 0}
+    held = kb.ConditionalEmbedding(**settings).fit(X, Y)
+    monkeypatch.setattr(landmark, "_HELD_ELEMENTS", 10)
+    monkeypatch.setattr(base, "_BLOCK_ELEMENTS", 40 * 25)
+    streamed = kb.ConditionalEmbedding(**settings).fit(X, Y)
+    assert isinstance(streamed._gram, landmark.Streamed)
+    np.testing.assert_allclose(streamed.predict(X_new), held.predict(X_new), atol=1e-9)
+    np.testing.assert_allclose(streamed.weights(X_new), held.weights(X_new), atol=1e-9)
+    np.testing.assert_allclose(
+        streamed.expect(lambda y: y[:, 0] ** 2, X_new), held.expect(lambda y: y[:, 0] ** 2, X_new), atol=1e-9
+    )
+
+
+@parametrize_with_checks([kb.ConditionalEmbedding(), kb.ConditionalEmbedding(kernel=kb.Matern(), reg=1e-3)])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+class TestBadInput:
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.random.default_rng(1).normal(size=30)
+
+    @pytest.mark.parametrize(
+        ("X", "y", "message"),
+        [
+            (np.where(np.arange(60).reshape(30, 2) == 5, np.nan, X), y, "X contains NaN"),
+            (np.where(np.arange(60).reshape(30, 2) == 5, np.inf, X), y, "X contains inf"),
+            (X, np.where(np.arange(30) == 3, np.nan, y), "y contains NaN"),
+            (np.empty((0, 2)), np.empty(0), "0 sample"),
+            (X[:1], y[:1], "sample"),
+            (X, y[:-1], "30 rows but Y has 29"),
+            ([["a", "b"]] * 30, y, "a"),
+            (X[:, 0], y, "2D array"),
+            (np.ones((30, 2)), y, "no two distinct points"),
+            (X, ["text"] * 30, "text"),
+        ],
+        ids=[
+            "nan",
+            "inf",
+            "nan target",
+            "empty",
+            "one row",
+            "lengths",
+            "text",
+            "1-d",
+            "constant",
+            "text target",
+        ],
+    )
+    def test_data(self, X, y, message):
+        with pytest.raises(ValueError, match=message):
+            kb.ConditionalEmbedding().fit(X, y)
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"reg": 0.0}, "reg must be positive"),
+            ({"reg": -1.0}, "reg must be positive"),
+            ({"reg": float("nan")}, "reg must be finite"),
+            ({"reg": "small"}, "reg must be one number"),
+            ({"kernel": "rbf"}, "kernel must be a Kernel"),
+            ({"features": 100}, "features must be a Recipe"),
+            ({"selection": "cv"}, "selection must be one of"),
+            ({"kernel": kb.Gaussian([1.0, 2.0, 3.0])}, "lengthscale has 3 entries"),
+            ({"kernel": kb.Gaussian(), "features": kb.Neural(outputs)}, "brings its own kernel"),
+            ({"kernel": kb.Gaussian(), "ard": True}, "ard"),
+        ],
+    )
+    def test_settings(self, settings, message):
+        with pytest.raises(ValueError, match=message):
+            kb.ConditionalEmbedding(**settings).fit(self.X, self.y)
+
+    def test_use(self):
+        model = kb.ConditionalEmbedding(kb.Gaussian(), reg=0.1).fit(self.X, self.y)
+        with pytest.raises(ValueError, match="3 features"):
+            model.predict(np.zeros((2, 3)))
+        with pytest.raises(ValueError, match="NaN"):
+            model.weights([[np.nan, 0.0]])
+        with pytest.raises(ValueError, match="one point"):
+            model.embed(self.X)
+        with pytest.raises(ValueError, match="function"):
+            model.expect(3, self.X)
+        with pytest.raises(ValueError, match="NaN"):
+            model.expect(lambda y: y[:, 0] * np.nan, self.X)
+        with pytest.raises(ValueError, match="MeanEmbedding"):
+            model.push(self.X)
+
+    def test_awkward_but_legitimate_data(self):
+        """Duplicated rows, a constant column, a constant target and two points all give finite answers."""
+        duplicated = np.repeat(self.X[:3], 10, axis=0)
+        with_constant = np.column_stack([self.X, np.full(30, 7.0)])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", kb.BoundWarning)
+            for X, y in (
+                (duplicated, self.y),
+                (with_constant, self.y),
+                (self.X, np.ones(30)),
+                (self.X[:2], self.y[:2]),
+                (self.X * 1e8 + 1e9, self.y * 1e-8),
+            ):
+                model = kb.ConditionalEmbedding().fit(X, y)
+                assert np.isfinite(model.predict(X)).all()
+                assert np.isfinite(model.embed(X[0]).interval(0.9)).all()
+
+
+def test_pickle_and_fitted_attributes():
+    X, Y, X_new, *_ = smooth_data()
+    model = kb.ConditionalEmbedding(random_state=0).fit(X, Y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(again.weights(X_new), model.weights(X_new), atol=1e-12)
+    assert model.features_.rank > 0
+    assert model.features_.error < 1e-12
+    assert model.tuning_.success
+    assert {"value", "kernel.lengthscale", "reg"} <= set(model.tuning_.path[-1])
+
+
+def test_network_as_features():
+    X, Y, X_new, *_ = smooth_data()
+    network = eqx.nn.MLP(2, 16, width_size=16, depth=1, key=jax.random.key(0))
+    model = kb.ConditionalEmbedding(features=kb.Neural(network)).fit(X, Y)
+    assert model.features_.rank == 16
+    assert model.predict(X_new).shape == (T, 2)
