@@ -139,7 +139,7 @@ class TestRuleByRepresentation:
     def test_the_same_numbers_when_compiled(self, fitted):
         from kernelbayes.rules import conditional, sum_rule
 
-        model, _, X, _, X_new, prior_points, alpha = fitted
+        model, _, _, _, X_new, prior_points, alpha = fitted
         coordinates = model.features_._coordinates(X_new)
         prior = model.features_._coordinates(prior_points)
         gram = model._gram

@@ -45,7 +45,7 @@ from .kernels import (
     SpatialPyramid,
     median_lengthscale,
 )
-from .kernels._integrals import Mixture, NoClosedForm
+from .kernels._distributions import Mixture, NoClosedForm
 from .learning import BoundWarning, Optimum, minimise
 
 __version__ = "0.1.0.dev0"

@@ -16,6 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,7 +29,7 @@ def namespace(*arrays: Any) -> Any:
 
 def is_traced(*trees: Any) -> bool:
     """Whether a JAX transformation is looking at any leaf of these pytrees."""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(trees))
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree_util.tree_leaves(trees))
 
 
 def float64(function: Callable[P, T]) -> Callable[P, T]:

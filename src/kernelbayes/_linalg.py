@@ -19,7 +19,7 @@ so that `scatter(c(x) (core + s I)^-1)` is `(K + s I)^-1 k(x)` in both: for the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,6 +30,10 @@ from ._backend import namespace
 from ._typing import AnyArray, Array
 
 _FIRST_JITTER, _LAST_JITTER = 1e-14, 1e-8
+
+
+_potrf, _pstrf = scipy.linalg.get_lapack_funcs(("potrf", "pstrf"), dtype=np.float64)
+(_syrk,) = scipy.linalg.get_blas_funcs(("syrk",), dtype=np.float64)
 
 
 class FactorisationError(np.linalg.LinAlgError):
@@ -53,7 +57,7 @@ def cholesky(A: AnyArray, name: str, shift: AnyArray = 0.0) -> AnyArray:
     while True:
         shifted = np.array(A.T, order="F")  # A is symmetric: the transpose of a C-ordered one needs no reordering
         shifted[np.diag_indices(size)] += shift + (jitter * scale if jitter else 0.0)
-        L, failed = scipy.linalg.lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
+        L, failed = _potrf(shifted, lower=1, clean=1, overwrite_a=1)
         if not failed and np.isfinite(np.diagonal(L)).all():  # a NaN need not count as a failure in LAPACK
             return L
         if not np.isfinite(scale) or not np.isfinite(A).all():
@@ -89,13 +93,23 @@ def eigh(A: AnyArray) -> tuple[AnyArray, AnyArray]:
 
 def singular_values(A: Array) -> Array:
     """Singular values in falling order."""
-    return scipy.linalg.svdvals(A, check_finite=False)
+    return np.linalg.svd(A, compute_uv=False)
+
+
+def add_outer(S: Array, A: Array) -> Array:
+    """`S + A A'` in the lower triangle of a Fortran-ordered S, in place: half the work of a general product."""
+    return _syrk(1.0, A, beta=1.0, c=S, lower=1, overwrite_c=1)
+
+
+def mirror_lower(S: Array) -> Array:
+    """The symmetric matrix with this lower triangle."""
+    return np.tril(S) + np.tril(S, -1).T
 
 
 def numerical_rank(K: Array, tol: float) -> int:
     """Rank of a positive semidefinite matrix, by pivoted Cholesky down to `tol` times its largest diagonal."""
     floor = tol * float(np.diagonal(K).max())
-    return int(scipy.linalg.lapack.dpstrf(K.T, tol=floor, lower=1)[2])
+    return int(_pstrf(K.T, tol=floor, lower=1)[2])
 
 
 class PivotedCholesky(NamedTuple):
@@ -198,10 +212,32 @@ class Dense(NamedTuple):
         return self.matrix
 
 
-Gram = LowRank | Dense
+class Gram(Protocol):
+    """What rules know of a Gram matrix: the interface in the table above."""
+
+    @property
+    def size(self) -> int:
+        """Number of points n."""
+        ...
+
+    def core(self) -> AnyArray:
+        """The matrix to be regularised."""
+        ...
+
+    def gather(self, Y: AnyArray) -> AnyArray:
+        """From values at the points to coordinates."""
+        ...
+
+    def normal_equations(self, Y: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """`core()` and `gather(Y)` together, as a fit needs them."""
+        ...
+
+    def scatter(self, C: AnyArray) -> AnyArray:
+        """From coordinates to weights on the points."""
+        ...
 
 
-def leave_one_out(gram: Gram, shift: AnyArray, V: AnyArray) -> AnyArray:
+def leave_one_out(gram: LowRank | Dense, shift: AnyArray, V: AnyArray) -> AnyArray:
     """Residuals `v_i - v^(x_i)` of ridge regression fitted without point i, for all i from one factorisation.
 
     With the hat matrix `H = K (K + s I)^-1`, leaving i out gives `((I - H) V)_i / (1 - H_ii)` exactly, the shift s

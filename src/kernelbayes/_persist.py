@@ -18,7 +18,7 @@ from .conditional import ConditionalEmbedding
 from .embeddings import CrossCovariance, Embedding, TestResult
 from .features import Features, Recipe
 from .kernels import Kernel
-from .kernels._integrals import Column, Independent, Mixture, Normal
+from .kernels._distributions import Column, Independent, Mixture, Normal
 from .learning import Optimum
 from .learning._conditional import ConditionalParameters, Regulariser
 

@@ -129,7 +129,7 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         if Y is None:
             raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None")
         if self.target_kernel is None:
-            Y = check_array(Y, dtype=np.float64, ensure_2d=False, input_name="y")
+            Y = check_array(Y, dtype="numeric", ensure_2d=False, input_name="y")
         self._vector_target = np.ndim(Y) == 1
         Y = _check.vectors(Y, "Y") if self.target_kernel is None else self.target_kernel._check(Y, "Y")
         _check.same_length(X, Y, "X", "Y")
@@ -154,6 +154,7 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
             return kernel, self.reg
         if len(X) > MOST_POINTS:  # what is best for 1,024 points is too much for more of them
             return kernel, holdout_reg(kernel, X, targets, rng=rng)
+        assert self.tuning_ is not None
         return kernel, float(self.tuning_.params.reg)
 
     def _solve(self) -> None:
@@ -256,9 +257,8 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         return self._gram_cache
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        state.pop("_gram_cache", None)
-        return state
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_gram_cache"}
 
 
 def _default_target_kernel(Y: Array) -> Kernel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from scipy import stats
@@ -10,6 +11,7 @@ from scipy import stats
 from .. import plotting
 from .._typing import Array
 from ..conditional import ConditionalEmbedding
+from ..kernels import Gaussian
 from . import Report
 
 TITLE = "A conditional distribution from pairs: two branches, changing noise, no model of either"
@@ -67,7 +69,7 @@ def run(out: Path, seed: int = 0) -> Report:
     model = ConditionalEmbedding(random_state=seed).fit(*_sample(1000, rng))
     X_new, y_new = _sample(1000, rng)
     covered, gaussian = _coverage(model, X_new, y_new)
-    lengthscale = np.asarray(model.kernel_.lengthscale).item()
+    lengthscale = cast(Gaussian, model.kernel_).lengthscale.item()
     path = out / "conditional-density.png"
     plotting.conditional_density(model, _SLICES, truth=_density, bandwidth=0.12, level=_LEVEL).savefig(path, dpi=150)
     lines = [

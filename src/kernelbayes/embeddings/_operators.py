@@ -57,7 +57,7 @@ class CrossCovariance:
     ):
         self.kernel_x, self.kernel_y = kernel_x, kernel_y
         self.x, self.y = kernel_x._check(X, "X"), kernel_y._check(Y, "Y")
-        if np.ndim(coefficients) == 2:
+        if coefficients is not None and np.ndim(coefficients) == 2:
             self.coefficients = _check.vectors(coefficients, "coefficients")
             if self.coefficients.shape != (len(self.x), len(self.y)) or centred:
                 raise ValueError("a matrix of coefficients needs shape (len(X), len(Y)) and centred=False")
@@ -142,7 +142,7 @@ class Covariance(CrossCovariance):
         centred: bool = True,
         features: Recipe | None = None,
     ):
-        if np.ndim(weights) > 1:
+        if weights is not None and np.ndim(weights) > 1:
             raise ValueError(f"weights has shape {np.shape(weights)} where one number per point was wanted")
         super().__init__(X, X, kernel, kernel, coefficients=weights, centred=centred, features=features)
         self.weights, self.kernel = self.coefficients, kernel

@@ -2,7 +2,7 @@
 
 from ._base import Features, Recipe, kernel_for
 from ._explicit import Neural, OneHot, RandomFourier
-from ._landmark import Exact, IncompleteCholesky, Streamed, Subspace, represent
+from ._landmark import Exact, IncompleteCholesky, Streamed, Subspace, pivots, represent
 
 __all__ = [
     "Exact",
@@ -15,5 +15,6 @@ __all__ = [
     "Streamed",
     "Subspace",
     "kernel_for",
+    "pivots",
     "represent",
 ]

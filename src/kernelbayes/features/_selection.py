@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import sklearn.cluster
 
-from .._linalg import cholesky, pivoted_cholesky, solve_lower
+from .._linalg import cholesky, solve_lower
 from .._typing import Array
 from ..kernels import Kernel, dense_gram, matmul
 
@@ -27,10 +26,15 @@ def kmeans(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Arr
     """Centres of k-means on standardised columns."""
     if X.ndim != 2 or X.dtype.kind != "f":
         raise ValueError("method='kmeans' needs points with coordinates; use method='random' or 'herding'")
+    import sklearn.cluster  # slow to import, and needed only here
+
     scale = X.std(0)
     scale[scale == 0] = 1.0
     clusters = sklearn.cluster.MiniBatchKMeans(
-        size, n_init=1, batch_size=max(1024, 3 * size), random_state=int(rng.integers(2**31))
+        size,
+        n_init=1,  # type: ignore[arg-type]
+        batch_size=max(1024, 3 * size),
+        random_state=int(rng.integers(2**31)),
     )
     return clusters.fit(X / scale).cluster_centers_ * scale
 
@@ -50,17 +54,18 @@ def herding(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Ar
 
 
 def leverage(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
-    """Points drawn with probability proportional to their ridge leverage `f(x) (F' F + n reg I)^-1 f(x)`.
+    """Points drawn with probability proportional to their ridge leverage, the diagonal of `K (K + n reg I)^-1`.
 
-    The scores come from a pilot subspace of uniformly drawn points, with reg = 1 / size (Alaoui and Mahoney 2015).
+    With a pilot sample J of `size` uniformly drawn points, and reg the mean of the diagonal over size, the leverage is
+    proportional to `k(x, x) - k(x, J) (K(J, J) + size reg I)^-1 k(J, x)`: what the pilot does not explain (Musco and
+    Musco 2017).
     """
     X = _pool(X, size, rng)
-    pilot = random(kernel, X, min(len(X), size), rng)
-    K = dense_gram(kernel, pilot, pilot)
-    found = pivoted_cholesky(np.diagonal(K), lambda p: K[:, p], rank=len(K), tol=1e-10)
-    F = solve_lower(found.factor[found.pivots], dense_gram(kernel, pilot[found.pivots], X))
-    L = cholesky(F @ F.T, "the leverage scores' matrix", len(X) / size * float(kernel._diag(X).mean()))
-    score = (solve_lower(L, F) ** 2).sum(0) + 1e-12
+    pilot = random(kernel, X, size, rng)
+    diagonal = kernel._diag(X)
+    L = cholesky(dense_gram(kernel, pilot, pilot), "the pilot sample's Gram matrix", float(diagonal.mean()))
+    left = diagonal - (solve_lower(L, dense_gram(kernel, pilot, X)) ** 2).sum(0)
+    score = np.maximum(left, 1e-12 * diagonal.max())
     return X[rng.choice(len(X), size, replace=False, p=score / score.sum())]
 
 

@@ -17,6 +17,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .. import _check
 from .._backend import float64, is_traced, namespace
@@ -29,7 +30,7 @@ _COMPILE_ELEMENTS = 2**23
 
 def _as_parameter(value: Any) -> Any:
     """Parameters are host arrays in double precision; values that JAX is tracing pass through."""
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return value
     try:
         return _check.numbers(value, "")
@@ -96,7 +97,7 @@ class Kernel(eqx.Module):
         for field in dataclasses.fields(self):
             domain = field.metadata.get("domain")
             value = getattr(self, field.name)
-            if domain is None or isinstance(value, jax.core.Tracer):
+            if domain is None or isinstance(value, Tracer):
                 continue
             test, wanted = _DOMAINS[domain]
             value = _check.numbers(value, field.name)

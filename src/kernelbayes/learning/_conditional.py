@@ -25,8 +25,8 @@ import numpy as np
 from .._backend import namespace
 from .._linalg import LowRank, cholesky, eigh, leave_one_out, solve, solve_lower
 from .._typing import AnyArray, Array
-from ..features import IncompleteCholesky, Subspace, represent
-from ..kernels import Kernel
+from ..features import IncompleteCholesky, Subspace, pivots, represent
+from ..kernels import Gaussian, Kernel
 from ..kernels._base import positive
 from ._optimise import BoundWarning, Optimum, minimise
 
@@ -147,14 +147,14 @@ def _subsample(X: Array, Y: Array, rng: np.random.Generator) -> tuple[Array, Arr
 
 
 def tune_kernel(
-    kernel: Kernel, X: Array, V: Array, *, reg: float | None, method: str, rng: np.random.Generator
+    kernel: Gaussian, X: Array, V: Array, *, reg: float | None, method: str, rng: np.random.Generator
 ) -> Optimum:
     """Learn the parameters of a kernel, and reg unless it is given, on at most 1,024 points.
 
     Landmarks are chosen for the starting kernel and held while it is learned.
     """
     X, V = _subsample(X, V, rng)
-    landmarks = IncompleteCholesky(_MOST_LANDMARKS)._fit(kernel, X, rng)[0].points
+    landmarks = pivots(kernel, X, _MOST_LANDMARKS)
     params = ConditionalParameters(kernel, REG_START if reg is None else reg)
     lengthscale = np.asarray(kernel.lengthscale)
     bounds = {"kernel.lengthscale": (lengthscale.min() / REACH, lengthscale.max() * REACH)}
@@ -167,7 +167,7 @@ def tune_kernel(
 def tune_reg(kernel: Kernel, X: Array, V: Array, *, method: str, rng: np.random.Generator) -> Optimum:
     """Learn reg for a kernel that stays as it is and need not be traceable, on at most 1,024 points."""
     X, V = _subsample(X, V, rng)
-    F = IncompleteCholesky(tol=1e-12)._fit(kernel, X, rng)[1].coordinates()
+    F = IncompleteCholesky(tol=1e-12).fit(kernel, X).transform(X)
     rows = _padded_size(len(F))
     F, V = (np.pad(A, ((0, rows - len(A)), (0, _padded_size(A.shape[1], 8) - A.shape[1]))) for A in (F, V))
     mask = (np.arange(rows) < len(X)).astype(float)

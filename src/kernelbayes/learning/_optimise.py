@@ -63,7 +63,8 @@ def _named_leaves(params: Any) -> list[tuple[str, str | None, Any]]:
     """Name, domain and value of every leaf, in the order of the pytree."""
     out = []
     for path, value in jax.tree_util.tree_flatten_with_path(params)[0]:
-        owner, domain, names = params, None, []
+        owner: Any = params
+        domain, names = None, []
         for key in path:
             if isinstance(key, jax.tree_util.GetAttrKey):
                 domain = owner.__dataclass_fields__[key.name].metadata.get("domain")
