@@ -298,7 +298,7 @@ def test_agrees_with_kernel_ridge_of_scikit_learn():
     np.testing.assert_allclose(model.predict(X_new), peer.predict(X_new), atol=1e-9)
 
 
-def test_streaming_gives_the_same_fit(monkeypatch):
+def test_streaming_gives_the_same_fit(monkeypatch, capsys):
     import kernelbayes.features._landmark as landmark
     import kernelbayes.kernels._base as base
 
@@ -307,7 +307,8 @@ def test_streaming_gives_the_same_fit(monkeypatch):
     held = kb.ConditionalEmbedding(**settings).fit(X, Y)
     monkeypatch.setattr(landmark, "_HELD_ELEMENTS", 10)
     monkeypatch.setattr(base, "_BLOCK_ELEMENTS", 40 * 25)
-    streamed = kb.ConditionalEmbedding(**settings).fit(X, Y)
+    streamed = kb.ConditionalEmbedding(**settings, verbose=True).fit(X, Y)
+    assert "fitting: 100%" in capsys.readouterr().err
     assert isinstance(streamed._gram, landmark.Streamed)
     np.testing.assert_allclose(streamed.predict(X_new), held.predict(X_new), atol=1e-9)
     np.testing.assert_allclose(streamed.weights(X_new), held.weights(X_new), atol=1e-9)
@@ -338,7 +339,7 @@ class TestBadInput:
             ([["a", "b"]] * 30, y, "a"),
             (X[:, 0], y, "2D array"),
             (np.ones((30, 2)), y, "no two distinct points"),
-            (X, ["text"] * 30, "text"),
+            (X, ["text"] * 30, "strings"),
         ],
         ids=[
             "nan",

@@ -12,6 +12,8 @@ in how the landmarks are found.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import equinox as eqx
 import numpy as np
 
@@ -90,6 +92,7 @@ class Streamed(eqx.Module):
 
     features: LandmarkFeatures
     points: Array
+    progress: bool = eqx.field(static=True, default=False)  # show a bar while fitting
 
     @property
     def size(self) -> int:
@@ -126,7 +129,7 @@ class Streamed(eqx.Module):
         after = L is not None and _smallest_pivot(L) > _SAFE_PIVOT
         S = np.zeros((self.features.rank, self.features.rank), order="F")
         right = np.zeros((self.features.rank, *Y.shape[1:]))
-        for rows, G in self._blocks():
+        for rows, G in self._blocks(self.progress):
             F = G.T if L is None or after else solve_lower(L, G.T)
             S = add_outer(S, F)
             right += F @ Y[rows]
@@ -138,8 +141,17 @@ class Streamed(eqx.Module):
     def _whiten(self, A: Array) -> Array:
         return A if self.features.factor is None else solve_lower(self.features.factor, A)
 
-    def _blocks(self):
-        return gram_blocks(self.features.kernel, self.points, self.features.points)
+    def _blocks(self, progress: bool = False) -> Iterator[tuple[slice, Array]]:
+        blocks = gram_blocks(self.features.kernel, self.points, self.features.points)
+        if not progress:
+            yield from blocks
+            return
+        from tqdm.auto import tqdm
+
+        with tqdm(total=self.size, desc="fitting", unit=" points", unit_scale=True) as bar:
+            for rows, G in blocks:
+                yield rows, G
+                bar.update(rows.stop - rows.start)
 
 
 def _smallest_pivot(L: Array) -> float:

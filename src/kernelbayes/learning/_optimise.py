@@ -67,12 +67,15 @@ def _named_leaves(params: Any) -> list[tuple[str, str | None, Any]]:
         domain, names = None, []
         for key in path:
             if isinstance(key, jax.tree_util.GetAttrKey):
-                domain = owner.__dataclass_fields__[key.name].metadata.get("domain")
-                owner = getattr(owner, key.name)
+                field = getattr(owner, "__dataclass_fields__", {}).get(key.name)
+                domain = field.metadata.get("domain") if field else None
+                owner = getattr(owner, key.name, None)
                 names.append(key.name)
             else:
-                domain, owner = None, None  # inside a list, a dict or a network: data, not a declared parameter
-                names.append(str(getattr(key, "key", getattr(key, "idx", key))))
+                part = getattr(key, "key", getattr(key, "idx", key))
+                domain = None  # an entry of a list or a dict is data; a kernel there has parameters of its own
+                owner = owner[part] if isinstance(owner, (dict, list, tuple)) else None
+                names.append(str(part))
         out.append((".".join(names), domain, value))
     return out
 
