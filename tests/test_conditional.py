@@ -147,7 +147,7 @@ class TestRuleByRepresentation:
 
         @jax.jit
         def compiled(gram, coordinates, prior, alpha):
-            factor = conditional.operator(gram, REG)
+            factor = conditional.operator(gram.core(), gram.size, REG)
             pushed = sum_rule.push(gram, factor, prior, alpha)
             return conditional.weights(gram, factor, coordinates), pushed
 

@@ -267,7 +267,7 @@ def test_both_forms_give_the_same_weights_and_predictions(gram, coordinates):
     np.testing.assert_allclose(coordinates @ fitted, weights.T @ Sample.Y, rtol=1e-9)
     for got, wanted in zip(gram.normal_equations(Sample.Y), (gram.core(), gram.gather(Sample.Y)), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-13)
-    in_sample = gram.scatter(gram.coordinates() @ np.linalg.inv(core))
+    in_sample = gram.scatter(gram[0] @ np.linalg.inv(core))
     hat = np.linalg.solve(Sample.K + s * np.eye(7), Sample.K)
     np.testing.assert_allclose(in_sample, hat, rtol=1e-8, atol=1e-10)
     assert gram.size == 7

@@ -176,10 +176,6 @@ class LowRank(NamedTuple):
         """`C F'`: from coordinates to weights on the points."""
         return C @ self.factor.T
 
-    def coordinates(self) -> AnyArray:
-        """Coordinates of the points themselves."""
-        return self.factor
-
 
 class Dense(NamedTuple):
     """The Gram matrix itself, for when its rank is close to n."""
@@ -206,10 +202,6 @@ class Dense(NamedTuple):
     def scatter(self, C: AnyArray) -> AnyArray:
         """`C`: the coordinates are the points' own."""
         return C
-
-    def coordinates(self) -> AnyArray:
-        """Coordinates of the points themselves."""
-        return self.matrix
 
 
 class Gram(Protocol):

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _check
-from ._linalg import cholesky, solve
+from ._linalg import solve
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import CrossCovariance, MeanEmbedding, evaluate_function
 from .features import Exact, Recipe, Streamed, Subspace, kernel_for, represent
@@ -170,7 +170,7 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         if self.verbose and isinstance(gram, Streamed):
             gram = replace(gram, progress=True)
         core, right = gram.normal_equations(Y - self.offset_)
-        self.factor_ = cholesky(core, "the regularised Gram matrix", len(Y) * self.reg_)
+        self.factor_ = conditional.operator(core, len(Y), self.reg_)
         self.coef_ = solve(self.factor_, right)
 
     def _has_mean(self) -> bool:

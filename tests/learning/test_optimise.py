@@ -123,6 +123,20 @@ def test_the_path_is_recorded_and_falls():
     assert found.evaluations >= len(values)
 
 
+def test_the_slope_is_that_of_the_logarithms():
+    """By finite differences, at parameters far from one, with a fixed parameter between the free ones."""
+    model = Model(kb.Gaussian([0.3, 20.0]), noise=0.05, share=0.2)
+    problem = _optimise._Problem(
+        of_model, model, (np.array([3.0, 0.1]), 0.7), _optimise._free_leaves(model, {}, ("share",))
+    )
+    with jax.enable_x64(True):
+        value, slope = problem(problem.start)
+        rises = [problem(problem.start + h)[0] - problem(problem.start - h)[0] for h in 1e-5 * np.eye(3)]
+    assert slope == pytest.approx(np.array(rises) / 2e-5, rel=1e-6)
+    assert slope == pytest.approx(2 * np.log([0.3 / 3.0, 20.0 / 0.1, 0.05 / 0.7]))
+    assert value == pytest.approx((slope**2).sum() / 4)
+
+
 # ----------------------------------------------------------------------------------------- bounds and fixed names
 
 

@@ -1,7 +1,7 @@
 """Embeddings of distributions, operators on them, and the tests built from their distances."""
 
 from ._analytic import AnalyticEmbedding, embed
-from ._mean import Embedding, MeanEmbedding, default_kernel, evaluate_function
+from ._mean import Embedding, MeanEmbedding, evaluate_function
 from ._operators import Covariance, CrossCovariance
 from ._permutation import TestResult, hsic, hsic_test, mmd, mmd_test
 
@@ -12,7 +12,6 @@ __all__ = [
     "Embedding",
     "MeanEmbedding",
     "TestResult",
-    "default_kernel",
     "embed",
     "evaluate_function",
     "hsic",

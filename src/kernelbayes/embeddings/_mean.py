@@ -10,13 +10,14 @@ import numpy as np
 
 from .. import _check
 from .._typing import Array, ArrayLike
-from ..kernels import Gaussian, Kernel, matmul, median_lengthscale
+from ..kernels import Gaussian, Kernel, matmul
+from ..kernels._bandwidth import lengthscale_of
 from ._decode import Decoding
 
 
-def default_kernel(*samples: Array) -> Kernel:
-    """A Gaussian kernel with the median distance of the pooled samples."""
-    return Gaussian(median_lengthscale(np.concatenate(samples)))
+def default_kernel(sample: Array, name: str) -> Kernel:
+    """A Gaussian kernel with the median distance of a sample."""
+    return Gaussian(lengthscale_of(sample, name))
 
 
 class Embedding:
@@ -91,7 +92,7 @@ class MeanEmbedding(Decoding, Embedding):
 
     def __init__(self, points: Any, weights: ArrayLike | None = None, kernel: Kernel | None = None):
         if kernel is None:
-            kernel = default_kernel(_check.vectors(points, "points"))
+            kernel = default_kernel(_check.vectors(points, "points"), "points")
         self.kernel = kernel
         self.points = kernel._check(points, "points")
         self.weights = _check.weights(weights, "weights", len(self.points))

@@ -40,7 +40,7 @@ def _two_samples(X: ArrayLike, Y: ArrayLike, kernel: Kernel | None) -> tuple[Arr
         X, Y = _check.vectors(X, "X"), _check.vectors(Y, "Y")
         if X.shape[1] != Y.shape[1]:
             raise ValueError(f"X has {X.shape[1]} columns but Y has {Y.shape[1]}")
-        kernel = default_kernel(X, Y)
+        kernel = default_kernel(np.concatenate([X, Y]), "the pooled sample")
     X, Y = kernel._check_pair(X, Y)
     if len(X) < 2 or len(Y) < 2:
         raise ValueError(f"each sample needs at least two points, got {len(X)} and {len(Y)}")
@@ -129,7 +129,7 @@ def _centred_grams(X: ArrayLike, Y: ArrayLike, kernel_x: Kernel | None, kernel_y
     out = []
     for points, kernel, name in ((X, kernel_x, "X"), (Y, kernel_y, "Y")):
         points = _check.vectors(points, name) if kernel is None else kernel._check(points, name)
-        kernel = default_kernel(points) if kernel is None else kernel
+        kernel = default_kernel(points, name) if kernel is None else kernel
         out.append((points, kernel))
     _check.same_length(out[0][0], out[1][0], "X", "Y")
     if len(out[0][0]) < 2:

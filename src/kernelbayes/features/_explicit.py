@@ -38,7 +38,7 @@ class FourierFeatures(Features):
 class RandomFourier(Recipe):
     """Random Fourier features of a stationary kernel: `size` coordinates from size / 2 random frequencies.
 
-    The error of the kernel falls as 1 / sqrt(size) and has no trace residual: the diagonal is exact. Rahimi and Recht
+    An odd size is rounded down. The error of the kernel falls as 1 / sqrt(size) and has no trace residual: the diagonal is exact. Rahimi and Recht
     (2008).
 
     Example:

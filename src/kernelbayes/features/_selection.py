@@ -24,7 +24,7 @@ def random(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Arr
 
 def kmeans(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
     """Centres of k-means on standardised columns."""
-    if X.ndim != 2 or X.dtype.kind != "f":
+    if not kernel._takes_vectors:
         raise ValueError("method='kmeans' needs points with coordinates; use method='random' or 'herding'")
     import sklearn.cluster  # slow to import, and needed only here
 

@@ -25,23 +25,27 @@ def median_lengthscale(X: ArrayLike, *, per_column: bool = False) -> Array | flo
         >>> kb.median_lengthscale([[0.0, 0.0], [1.0, 100.0]], per_column=True).round(2)
         array([  1.41, 141.42])
     """
-    X = _check.vectors(X, "X")
+    return lengthscale_of(_check.vectors(X, "X"), "X", per_column=per_column)
+
+
+def lengthscale_of(X: Array, name: str, *, per_column: bool = False) -> Array | float:
+    """`median_lengthscale` of checked points, with the name under which the user knows them."""
     if len(X) > _MOST_POINTS:
         X = X[np.linspace(0, len(X) - 1, _MOST_POINTS).astype(int)]
     if not per_column:
-        return _median_distance(X)
+        return _median_distance(X, name)
     varying = np.ptp(X, axis=0) > 0
     scales = np.ones(X.shape[1])
     for j in np.flatnonzero(varying):
-        scales[j] = np.sqrt(varying.sum()) * _median_distance(X[:, [j]])
+        scales[j] = np.sqrt(varying.sum()) * _median_distance(X[:, [j]], name)
     if not varying.any():
-        _median_distance(X)  # raises
+        _median_distance(X, name)  # raises
     return scales
 
 
-def _median_distance(X: Array) -> float:
+def _median_distance(X: Array, name: str) -> float:
     distances = pdist(X) if len(X) > 1 else np.zeros(0)
     distances = distances[distances > 0]
     if not len(distances):
-        raise ValueError("X has no two distinct points, so no lengthscale can be read off it")
+        raise ValueError(f"{name} has no two distinct points, so no lengthscale can be read off it")
     return float(np.median(distances))

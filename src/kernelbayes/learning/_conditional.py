@@ -187,7 +187,7 @@ def _explained(found: Optimum) -> Optimum:
     """Say what it means for the data that an optimum sits on a bound."""
     for edge in found.on_bound:
         meaning = next(text for start, text in _MEANINGS.items() if edge.startswith(start))
-        message = f"leave-one-out put {edge}: {meaning}. Set kernel or reg to decide yourself."
+        message = f"the choice of hyperparameters ended with {edge}: {meaning}. Set kernel or reg to decide yourself."
         warnings.warn(message, BoundWarning, stacklevel=5)
     return found
 

@@ -181,7 +181,7 @@ def minimise(
         random_state: seed of the restarts.
         warn: whether to warn of an optimum on a bound, which `on_bound` tells in any case.
 
-    Warns with `BoundWarning` when the optimum sits on a bound, and with `RuntimeWarning` when no start converged.
+    Warns with `BoundWarning` when the optimum sits on a bound, and with `RuntimeWarning` when the best start stopped early.
 
     Example:
         >>> import jax.numpy as jnp, kernelbayes as kb

@@ -17,9 +17,9 @@ from .._linalg import Gram, cholesky, solve
 from .._typing import AnyArray
 
 
-def operator(gram: Gram, reg: AnyArray) -> AnyArray:
+def operator(core: AnyArray, n: int, reg: AnyArray) -> AnyArray:
     """Cholesky factor of `F' F + n reg I` (or `K + n reg I`): all of the operator that does not depend on x."""
-    return cholesky(gram.core(), "the regularised Gram matrix", gram.size * reg)
+    return cholesky(core, "the regularised Gram matrix", n * reg)
 
 
 def weights(gram: Gram, factor: AnyArray, coordinates: AnyArray) -> AnyArray:
