@@ -38,8 +38,8 @@ class FourierFeatures(Features):
 class RandomFourier(Recipe):
     """Random Fourier features of a stationary kernel: `size` coordinates from size / 2 random frequencies.
 
-    An odd size is rounded down. The error of the kernel falls as 1 / sqrt(size) and has no trace residual: the diagonal is exact. Rahimi and Recht
-    (2008).
+    An odd size is rounded down. The error of the kernel falls as 1 / sqrt(size) and has no trace residual, since the
+    diagonal is exact. Rahimi and Recht (2008).
 
     Example:
         >>> import numpy as np, kernelbayes as kb
