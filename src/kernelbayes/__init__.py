@@ -44,6 +44,9 @@ from .kernels import (
     SetKernel,
     SpatialPyramid,
     median_lengthscale,
+    nonnegative,
+    positive,
+    unit_interval,
 )
 from .kernels._distributions import Mixture, NoClosedForm
 from .learning import BoundWarning, Optimum, minimise
@@ -95,5 +98,8 @@ __all__ = [
     "minimise",
     "mmd",
     "mmd_test",
+    "nonnegative",
+    "positive",
     "save",
+    "unit_interval",
 ]

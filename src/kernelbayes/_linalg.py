@@ -127,14 +127,20 @@ def pivoted_cholesky(diagonal: Array, column: Callable[[int], Array], *, rank: i
     `tol` times the largest one at the start (Fine and Scheinberg 2001; Bach and Jordan 2002).
     """
     n = len(diagonal)
+    largest = float(diagonal.max(initial=0.0))
     residual = diagonal.astype(np.float64, copy=True)
-    floor = tol * residual.max(initial=0.0)
+    floor, slack = tol * largest, -1e-8 * largest
     rank = min(rank, n)
     rows = np.empty((min(rank, 64), n))  # F', grown as needed; one contiguous row per pivot
     pivots = np.empty(rank, dtype=np.intp)
     r = 0
     while r < rank:
         p = int(residual.argmax())
+        if residual.min() < slack or largest == 0.0 > residual.min():
+            raise FactorisationError(
+                f"the kernel is not positive semidefinite on these {n} points: {residual.min():.3g} is left of its "
+                f"diagonal, of at most {largest:.3g}, after {r} steps of a Cholesky factorisation"
+            )
         if residual[p] <= floor:
             break
         if r == len(rows):

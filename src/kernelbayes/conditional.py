@@ -126,6 +126,7 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
 
     def _check_pairs(self, X: Any, Y: Any, kernel: Kernel | None) -> tuple[Array, Array]:
         if kernel is None or kernel._takes_vectors:
+            _refuse_flat(X)
             X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if kernel is not None:
             X = kernel._check(X, "X")
@@ -181,6 +182,7 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
     def _points(self, X: Any) -> Array:
         check_is_fitted(self)
         if hasattr(self, "n_features_in_"):
+            _refuse_flat(X)
             X = validate_data(self, X, dtype=np.float64, reset=False)
         return self.kernel_._check(X, "X")
 
@@ -267,6 +269,15 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_gram_cache"}
+
+
+def _refuse_flat(X: Any) -> None:
+    """Say what to do with a flat array, without printing all of it."""
+    if isinstance(X, (list, tuple, np.ndarray)) and np.ndim(X[0] if len(X) else X) == 0:
+        raise ValueError(
+            f"Expected 2D array, got 1D array instead: X is a flat list of {len(X)} values. Reshape your data with "
+            "X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one point."
+        )
 
 
 def _default_target_kernel(Y: Array) -> Kernel:

@@ -17,7 +17,13 @@ _PERMUTATION_ELEMENTS = 2**23
 
 @dataclass(frozen=True)
 class TestResult:
-    """A statistic, its p-value, and its values under permutation."""
+    """The outcome of a permutation test.
+
+    Attributes:
+        statistic: the value on the data as they are.
+        pvalue: the share of permutations, the data as they are among them, with a statistic at least as large.
+        null: the values of the statistic under the random permutations.
+    """
 
     __test__ = False  # not a test case, whatever its name suggests to a test runner
 

@@ -21,10 +21,16 @@ from ..kernels import Kernel
 
 
 class Features(eqx.Module):
-    """A fitted map from points to coordinates; made by the `fit` of a recipe."""
+    """A fitted map from points to coordinates; made by the `fit` of a recipe.
+
+    Attributes:
+        kernel: the kernel that the coordinates stand for.
+        error: the share of the trace of the Gram matrix that they miss, between 0 and 1; None where it is undefined.
+            For a subspace it is measured on at most 2,000 points.
+    """
 
     kernel: Kernel
-    error: float | None = eqx.field(static=True)  # share of the trace of K that is missed; None where undefined
+    error: float | None = eqx.field(static=True)
 
     @property
     @abc.abstractmethod

@@ -1,7 +1,19 @@
 """Kernels: classes, composition, bandwidths, and integrals in closed form."""
 
 from ._bandwidth import median_lengthscale
-from ._base import Columns, Kernel, Product, Scaled, Sum, dense_gram, gram_blocks, matmul
+from ._base import (
+    Columns,
+    Kernel,
+    Product,
+    Scaled,
+    Sum,
+    dense_gram,
+    gram_blocks,
+    matmul,
+    nonnegative,
+    positive,
+    unit_interval,
+)
 from ._composite import FunctionKernel, MappedKernel, PrecomputedKernel, SetKernel
 from ._discrete import Delta, HistogramIntersection, SpatialPyramid
 from ._interval import Brownian, PeriodicSobolev
@@ -34,4 +46,7 @@ __all__ = [
     "gram_blocks",
     "matmul",
     "median_lengthscale",
+    "nonnegative",
+    "positive",
+    "unit_interval",
 ]

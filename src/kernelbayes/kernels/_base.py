@@ -51,7 +51,19 @@ def on_host(kernel: Kernel) -> Kernel:
 
 
 def positive(default: float = 1.0, *, per_column: bool = False) -> Any:
-    """Declare a parameter above zero; it is learned on the logarithmic scale."""
+    """Declare a parameter above zero; it is learned on the logarithmic scale.
+
+    Used as the default of a field of a kernel, or of any Equinox module that `kb.minimise` is to learn. With
+    `per_column` it may also be one number for each column of the points.
+
+    Example:
+        >>> import equinox as eqx, kernelbayes as kb
+        >>> class Model(eqx.Module):
+        ...     kernel: kb.Kernel
+        ...     noise: float = kb.positive(0.1)
+        >>> Model(kb.Gaussian()).noise
+        array(0.1)
+    """
     metadata = {"domain": "positive", "per_column": per_column}
     return eqx.field(converter=_as_parameter, default=default, metadata=metadata)
 
@@ -64,6 +76,14 @@ def nonnegative(default: float = 0.0) -> Any:
 def unit_interval(default: float = 0.5) -> Any:
     """Declare a parameter in (0, 1]."""
     return eqx.field(converter=_as_parameter, default=default, metadata={"domain": "unit"})
+
+
+def _shown(kernel: Kernel, name: str) -> str:
+    """A field as a reader wants it: numbers in full where they are few."""
+    value = getattr(kernel, name)
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    return np.array2string(value, precision=4, separator=", ") if value.size <= 8 else f"array of shape {value.shape}"
 
 
 _DOMAINS = {
@@ -106,6 +126,11 @@ class Kernel(eqx.Module):
                 raise ValueError(f"{field.name} must be {form}, got shape {value.shape}")
             if not np.all(test(value)):
                 raise ValueError(f"{field.name} {wanted}, got {value}")
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({', '.join(f'{f.name}={_shown(self, f.name)}' for f in dataclasses.fields(self))})"
+        )
 
     @abc.abstractmethod
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:

@@ -144,8 +144,8 @@ class Mixture:
 
     Example:
         >>> from scipy import stats
-        >>> from kernelbayes.kernels._distributions import Mixture
-        >>> Mixture([stats.norm(-1, 0.5), stats.uniform(2, 2)], weights=[0.75, 0.25]).mean()
+        >>> import kernelbayes as kb
+        >>> kb.Mixture([stats.norm(-1, 0.5), stats.uniform(2, 2)], weights=[0.75, 0.25]).mean()
         array([0.])
     """
 

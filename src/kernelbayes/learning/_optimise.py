@@ -33,14 +33,23 @@ class BoundWarning(UserWarning):
 
 @dataclasses.dataclass(frozen=True)
 class Optimum:
-    """What the optimiser found, and how it got there."""
+    """What the optimiser found, and how it got there.
+
+    Attributes:
+        params: the parameters at the optimum, in the structure they were given in.
+        value: the objective there.
+        success, message: whether the best start converged, in the words of L-BFGS-B.
+        evaluations: calls of the objective, over all starts.
+        path: one entry per iteration of the best start: the value and every learned parameter by name.
+        on_bound: the parameters that sit on a bound, in words.
+    """
 
     params: Any
     value: float
     success: bool
     message: str
     evaluations: int
-    path: tuple[dict[str, Any], ...]  # one entry per iteration: the value and every learned parameter
+    path: tuple[dict[str, Any], ...]
     on_bound: tuple[str, ...]
 
 

@@ -1,0 +1,84 @@
+"""Sphinx configuration. The figures of the guide are drawn, and the reference is checked, at every build."""
+
+import logging
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import figures  # noqa: E402
+from sphinx.errors import ConfigError  # noqa: E402
+
+import kernelbayes  # noqa: E402
+
+project = "kernelbayes"
+author = "The kernelbayes developers"
+copyright = author
+version = release = kernelbayes.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+exclude_patterns = ["_build", "generated"]
+default_role = "literal"  # single backticks in docstrings are code
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+
+html_theme = "furo"
+html_title = f"kernelbayes {version}"
+
+
+def public_names() -> set[str]:
+    """What `import kernelbayes as kb` offers: every name that is neither private nor a module."""
+    return {
+        name
+        for name, value in vars(kernelbayes).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+
+
+def check_reference() -> None:
+    """Fail the build if a public name is missing from the reference, or documented there but not public."""
+    text = (HERE / "reference.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"auto(?:class|function|exception):: kernelbayes\.(\w+)$", text, flags=re.MULTILINE))
+    missing, unknown = public_names() - documented, documented - public_names()
+    if missing:
+        raise ConfigError(f"reference.md does not document {', '.join(sorted(missing))}")
+    if unknown:
+        raise ConfigError(f"reference.md documents what kernelbayes does not have: {', '.join(sorted(unknown))}")
+
+
+def prepare(app: object) -> None:
+    """Run before any page is read."""
+    logging.getLogger("jax").setLevel(logging.WARNING)  # it reports which accelerators are not there
+    check_reference()
+    figures.draw_all(HERE / "generated")
+
+
+def list_attributes(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Turn a section "Attributes:" into a list, before napoleon takes names that end in "_" for references."""
+    if "Attributes:" not in lines:
+        return
+    start = lines.index("Attributes:")
+    end = next((i for i in range(start + 1, len(lines)) if not lines[i].strip()), len(lines))
+    items = []
+    for line in lines[start + 1 : end]:
+        names, colon, text = line.strip().partition(": ")
+        if colon and re.fullmatch(r"\w+(, \w+)*", names):
+            items.append(f"- {', '.join(f'``{n}``' for n in names.split(', '))}: {text}")
+        else:
+            items.append(f"  {line.strip()}")
+    lines[start:end] = [".. rubric:: Attributes", "", *items]
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("builder-inited", prepare)
+    app.connect("autodoc-process-docstring", list_attributes, priority=400)
