@@ -273,7 +273,8 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
 
 def _refuse_flat(X: Any) -> None:
     """Say what to do with a flat array, without printing all of it."""
-    if isinstance(X, (list, tuple, np.ndarray)) and np.ndim(X[0] if len(X) else X) == 0:
+    listed = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 0
+    if listed or (isinstance(X, np.ndarray) and X.ndim == 1):
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X is a flat list of {len(X)} values. Reshape your data with "
             "X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one point."
