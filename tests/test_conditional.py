@@ -267,6 +267,64 @@ def test_default_choices_are_close_to_the_best_on_a_grid():
     assert scores(ard=True)[0] < 0.95 * best_crps  # columns matter differently here, so separate lengthscales must pay
 
 
+@pytest.mark.parametrize("frequency", [10, 60, 120])
+def test_short_lengthscales_are_found_where_the_median_distance_is_far_too_long(frequency):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (600, 1))
+    y = np.sin(frequency * x[:, 0]) + 0.1 * rng.normal(size=600)
+    grid = np.linspace(0.02, 0.98, 300)[:, None]
+    model = kb.ConditionalEmbedding(random_state=0).fit(x, y)
+    assert np.sqrt(np.mean((model.predict(grid) - np.sin(frequency * grid[:, 0])) ** 2)) < 0.1
+
+
+@pytest.mark.parametrize("outlier", [1e3, 1e6, 1e8])
+def test_one_wild_value_does_no_harm(outlier):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 1))
+    y = np.sin(2 * x[:, 0]) + 0.1 * rng.normal(size=300)
+    x[0] = outlier
+    grid = np.linspace(-1.5, 1.5, 50)[:, None]
+    model = kb.ConditionalEmbedding(random_state=0).fit(x, y)
+    assert np.abs(model.predict(grid) - np.sin(2 * grid[:, 0])).max() < 0.25
+
+
+def test_clusters_far_apart_keep_their_shape():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=150), 1e8 + rng.normal(size=150)])[:, None]
+    y = np.sin(2 * np.where(x[:, 0] > 1e7, x[:, 0] - 1e8, x[:, 0])) + 0.1 * rng.normal(size=300)
+    model = kb.ConditionalEmbedding(kb.Gaussian(0.5), random_state=0).fit(x, y)
+    assert model.score(x, y) > 0.95
+
+
+def test_the_scale_of_the_kernel_does_not_matter():
+    X, y = make_friedman1(200, n_features=5, noise=1.0, random_state=0)
+    scores = [
+        kb.ConditionalEmbedding(s * kb.Gaussian(2.0), random_state=0).fit(X, y).score(X, y) for s in (1e-8, 1, 1e12)
+    ]
+    assert scores == pytest.approx([scores[1]] * 3, abs=1e-4)
+
+
+def test_without_an_intercept_reg_is_chosen_for_uncentred_targets():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    model = kb.ConditionalEmbedding(kb.Gaussian(1.0), intercept=False).fit(X, 100 + 0.1 * rng.normal(size=300))
+    assert model.predict(X).mean() == pytest.approx(100, abs=1)
+
+
+@pytest.mark.parametrize("recipe", [kb.Subspace(60, whiten=False), kb.RandomFourier(100), kb.IncompleteCholesky(30)])
+@pytest.mark.parametrize("n", [300, 1500])
+@pytest.mark.filterwarnings("ignore::kernelbayes.BoundWarning")  # a low rank may need no regulariser
+def test_reg_is_chosen_in_the_coordinates_of_the_model(recipe, n):
+    X, y = make_friedman1(n, n_features=5, noise=1.0, random_state=0)
+    X_test, y_test = make_friedman1(1000, n_features=5, noise=0.0, random_state=1)
+
+    def error(reg):
+        model = kb.ConditionalEmbedding(kb.Gaussian(1.0), kb.Linear(), recipe, reg, random_state=0).fit(X, y)
+        return np.mean((model.predict(X_test) - y_test) ** 2)
+
+    assert error(None) < 1.4 * min(error(reg) for reg in np.geomspace(1e-9, 10.0, 11))
+
+
 def test_reg_alone_is_chosen_for_a_given_kernel():
     X, y = make_friedman1(300, n_features=5, noise=1.0, random_state=0)
     X_test, y_test = make_friedman1(500, n_features=5, noise=0.0, random_state=1)

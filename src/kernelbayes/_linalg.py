@@ -1,10 +1,11 @@
 """The library's factorisations, with one policy for jitter and failure.
 
 Every function takes NumPy or JAX arrays. On NumPy arrays it calls LAPACK and raises `FactorisationError` when a matrix
-cannot be factorised; on JAX arrays it can be traced and differentiated, and a failure shows as NaN, which the boundary
-of the caller turns into the same error.
+cannot be factorised; on JAX arrays it can be traced and differentiated, adds no jitter of its own, and shows a failure
+as NaN, for which the caller must look (`learning.minimise` steps back from it).
 
-A positive semidefinite Gram matrix `K` of n points is held in one of two forms with one interface. *Coordinates* of a
+A positive semidefinite Gram matrix `K` of n points is held in one of these forms, with one interface (`features.Streamed`
+is the first, computed in blocks). *Coordinates* of a
 point, and the three operations on them, are
 
 | form | coordinates of x | `core()` | `gather(Y)` | `scatter(C)` |
@@ -84,11 +85,12 @@ def solve(L: AnyArray, B: AnyArray) -> AnyArray:
     return solve_lower(L, solve_lower(L, B), transposed=True)
 
 
-def eigh(A: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Eigenvalues in falling order, none below zero, and their vectors, of a positive semidefinite matrix."""
+def eigh(A: AnyArray, *, definite: bool = True) -> tuple[AnyArray, AnyArray]:
+    """Eigenvalues in falling order and their vectors of a symmetric matrix; none below zero where it is semidefinite."""
     xp = namespace(A)
     values, vectors = jnp.linalg.eigh(A) if xp is jnp else scipy.linalg.eigh(A, check_finite=False)
-    return xp.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    values = values[::-1]
+    return xp.maximum(values, 0.0) if definite else values, vectors[:, ::-1]
 
 
 def singular_values(A: Array) -> Array:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from .conditional import ConditionalEmbedding
@@ -95,6 +96,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, jax.Array):
+        value = np.asarray(value)
     if isinstance(value, np.generic):
         return _encode(value.item(), where, arrays)
     if isinstance(value, np.ndarray) and value.dtype != object:

@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _check
-from ._linalg import solve
+from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import CrossCovariance, MeanEmbedding, evaluate_function
-from .features import Exact, Recipe, Streamed, Subspace, kernel_for, represent
+from .features import Exact, IncompleteCholesky, Recipe, Streamed, Subspace, kernel_for, represent
 from .kernels import Gaussian, Kernel, Laplace, median_lengthscale
 from .learning import MOST_POINTS, holdout_reg, target_features, tune_kernel, tune_reg
 from .rules import chain_rule, conditional, sum_rule
@@ -25,6 +25,9 @@ from .rules import chain_rule, conditional, sum_rule
 # Up to here the kernel is used exactly by default; beyond, on a subspace.
 _EXACT_POINTS = 3000
 _DEFAULT_SUBSPACE = 1000
+# Points held out to choose reg in a sample too large to leave each out, and landmarks that stand in for a dense matrix.
+_HELD_OUT = 2000
+_STAND_IN_RANK = 1024
 
 
 class ConditionalEmbedding(RegressorMixin, BaseEstimator):
@@ -107,10 +110,13 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         X, Y = self._check_pairs(X, Y, kernel)
         self.X_, self.Y_ = X, Y
         self.target_kernel_ = self.target_kernel or _default_target_kernel(Y)
-        self.kernel_, self.reg_ = self._choose(kernel, X, Y, rng)
+        open_choices = kernel is None or self.reg is None
+        targets = self._targets(rng) if open_choices else np.zeros((len(X), 0))
+        self.tuning_ = None
+        self.kernel_ = kernel or self._choose_kernel(targets, rng)
         recipe = self.features or (Exact() if len(X) <= _EXACT_POINTS else Subspace(_DEFAULT_SUBSPACE))
         self.features_, self._gram_cache = recipe._fit(self.kernel_, X, rng)
-        self._solve()
+        self._solve(targets, rng)
         return self
 
     def _check_settings(self) -> None:
@@ -141,38 +147,50 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         _check.same_length(X, Y, "X", "Y")
         return X, Y
 
-    def _choose(self, kernel: Kernel | None, X: Array, Y: Array, rng: np.random.Generator) -> tuple[Kernel, float]:
-        """The kernel and the regulariser: as given, or as the data has it."""
-        self.tuning_ = None
-        if kernel is not None and self.reg is not None:
-            return kernel, self.reg
-        targets = target_features(self.target_kernel_, Y, rng)
-        if self.target_kernel is None:
-            targets = np.concatenate([targets, _standardised(Y)], axis=1)
-        if kernel is None:
-            scale = np.asarray(median_lengthscale(X, per_column=True))
-            start = Gaussian(np.ones(X.shape[1]) if self.ard else 1.0)
-            self.tuning_ = tune_kernel(start, X / scale, targets, reg=self.reg, method=self.selection, rng=rng)
-            kernel = Gaussian(self.tuning_.params.kernel.lengthscale * scale)
-        elif len(X) <= MOST_POINTS:
-            self.tuning_ = tune_reg(kernel, X, targets, method=self.selection, rng=rng)
-        if self.reg is not None:
-            return kernel, self.reg
-        if len(X) > MOST_POINTS:  # what is best for 1,024 points is too much for more of them
-            return kernel, holdout_reg(kernel, X, targets, rng=rng)
-        assert self.tuning_ is not None
-        return kernel, float(self.tuning_.params.reg)
+    def _targets(self, rng: np.random.Generator) -> Array:
+        """What hyperparameters are scored on: features of the target kernel and, by default, y itself."""
+        features = target_features(self.target_kernel_, self.Y_, rng, centred=self.intercept)
+        if self.target_kernel is not None:
+            return features
+        spread = self.Y_.std(0)
+        numbers = (self.Y_ - self.Y_.mean(0) if self.intercept else self.Y_) / np.where(spread > 0, spread, 1.0)
+        return np.concatenate([features, numbers / np.sqrt(self.Y_.shape[1])], axis=1)
 
-    def _solve(self) -> None:
+    def _choose_kernel(self, targets: Array, rng: np.random.Generator) -> Kernel:
+        scale = np.asarray(median_lengthscale(self.X_, per_column=True))
+        start = Gaussian(np.ones(self.X_.shape[1]) if self.ard else 1.0)
+        self.tuning_ = tune_kernel(start, self.X_ / scale, targets, reg=self.reg, method=self.selection, rng=rng)
+        return Gaussian(self.tuning_.params.kernel.lengthscale * scale)
+
+    def _solve(self, targets: Array, rng: np.random.Generator) -> None:
         """Factorise once for all x, and solve for the mean of y where y has one."""
         Y = self.Y_ if self._has_mean() else np.zeros((len(self.Y_), 0))
         self.offset_ = Y.mean(0) if self.intercept else np.zeros(Y.shape[1])
         gram = self._gram
         if self.verbose and isinstance(gram, Streamed):
             gram = replace(gram, progress=True)
-        core, right = gram.normal_equations(Y - self.offset_)
+        core, right = gram.normal_equations(np.concatenate([Y - self.offset_, targets], axis=1))
+        self.reg_ = self._choose_reg(core, right[:, Y.shape[1] :], targets, rng)
         self.factor_ = conditional.operator(core, len(Y), self.reg_)
-        self.coef_ = solve(self.factor_, right)
+        self.coef_ = solve(self.factor_, right[:, : Y.shape[1]])
+
+    def _choose_reg(self, core: Array, right: Array, targets: Array, rng: np.random.Generator) -> float:
+        """The regulariser as given, or as the data has it in the coordinates that the model uses."""
+        if self.reg is not None:
+            return float(self.reg)
+        if len(self.X_) <= MOST_POINTS and self.tuning_ is not None and self.features is None:
+            return float(self.tuning_.params.reg)  # found together with the lengthscale, on all points
+        features, scale = self.features_, float(np.trace(core)) / len(self.X_)
+        if isinstance(self._gram, Dense):  # stands in for a factor of full rank
+            features = IncompleteCholesky(_STAND_IN_RANK).fit(self.kernel_, self.X_)
+            core, right = represent(features, self.X_).normal_equations(targets)
+        if len(self.X_) <= MOST_POINTS:
+            F = features._coordinates(self.X_)
+            self.tuning_ = tune_reg(F, targets, scale=scale, method=self.selection, rng=rng)
+            return float(self.tuning_.params.reg)
+        rows = rng.choice(len(targets), min(_HELD_OUT, len(targets) // 5), replace=False)
+        held = features._coordinates(self.X_[rows])
+        return holdout_reg(core, right, held, targets[rows], len(targets), scale=scale)
 
     def _has_mean(self) -> bool:
         return self.Y_.ndim == 2 and self.Y_.dtype.kind == "f"
@@ -187,10 +205,7 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         return self.kernel_._check(X, "X")
 
     def _complete(self, weights: Array, total: Any = 1.0) -> Array:
-        """With an intercept, what the weights lack of their total is spread evenly over the sample."""
-        if not self.intercept:
-            return weights
-        return weights + (total - weights.sum(-1, keepdims=True)) / weights.shape[-1]
+        return conditional.complete(weights, total) if self.intercept else weights
 
     def weights(self, X: ArrayLike) -> Array:
         """Weights (t, n) on the training y, one row for each of t points."""
@@ -225,6 +240,8 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
 
     def push(self, prior: MeanEmbedding) -> MeanEmbedding:
         """The sum rule: the embedding of y when x follows `prior`, an embedding on x.
+
+        Of the prior only its points and weights are used; they are seen through the kernel of this model.
 
         Example:
             >>> import numpy as np, kernelbayes as kb
@@ -284,9 +301,3 @@ def _refuse_flat(X: Any) -> None:
 def _default_target_kernel(Y: Array) -> Kernel:
     varies = np.ptp(Y, axis=0).any()  # a constant y is a legitimate, if dull, distribution to predict
     return Laplace(median_lengthscale(Y, per_column=True) if varies else 1.0)
-
-
-def _standardised(Y: Array) -> Array:
-    """Columns of y in units of their spread, together of unit size like the features of a bounded kernel."""
-    spread = Y.std(0)
-    return (Y - Y.mean(0)) / np.where(spread > 0, spread, 1.0) / np.sqrt(Y.shape[1])

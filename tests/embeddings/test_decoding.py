@@ -94,10 +94,28 @@ def test_quantiles_of_signed_weights_rise_and_stay_within_the_points(points, wei
     assert all(np.isin(column, points[:, j]).all() for j, column in enumerate(found.T))
 
 
-def test_signed_weights_clip_the_distribution_function():
-    """Weights 0.6, -0.2, 0.6 make steps 0.6, 0.4, 1: the dip is filled by what came before."""
+def test_signed_weights_level_the_distribution_function():
+    """Weights 0.6, -0.2, 0.6 make steps 0.6, 0.4, 1: the dip and the rise before it meet in the middle."""
     a = embedding([0.0, 1.0, 2.0], [0.6, -0.2, 0.6])
-    assert a.quantile([0.0, 0.3, 0.6, 0.61, 1.0])[:, 0] == pytest.approx([0, 0, 0, 2, 2])
+    assert a.quantile([0.0, 0.3, 0.49, 0.51, 0.6, 1.0])[:, 0] == pytest.approx([0, 0, 0, 2, 2, 2])
+
+
+def test_quantiles_of_the_mirror_image_are_mirrored():
+    rng = np.random.default_rng(4)
+    x, w = rng.normal(size=40), rng.normal(0.025, 0.1, size=40)
+    levels = np.array([0.07, 0.23, 0.51, 0.83])
+    mirrored = -embedding(-x, w).quantile(1 - levels)
+    assert embedding(x, w).quantile(levels) == pytest.approx(mirrored)
+
+
+def test_default_density_follows_the_scale_of_the_points_under_signed_weights():
+    """Even where the weights make the variance negative, so that it cannot serve as a bandwidth."""
+    x, w = np.array([0.0, 1.0, 2.0, 3.0]), np.array([-0.8, 1.5, 1.2, -0.9])
+    assert embedding(x, w).cov()[0, 0] < 0
+    expected = embedding(x, w).density([0.5, 1.5])
+    assert expected.max() > 0.1
+    for scale in (1e-8, 1e8):
+        assert scale * embedding(scale * x, w).density(scale * np.array([0.5, 1.5])) == pytest.approx(expected)
 
 
 # ---------------------------------------------------------------------------------------------------- density

@@ -1,7 +1,8 @@
 """Reading numbers off a weighted embedding: moments, quantiles, densities.
 
 Weights from a rule may be negative. Sums use them as they are, divided by their total; a distribution function must rise
-from 0 to 1, so for quantiles the running sum is clipped to its running maximum and to [0, 1].
+from 0 to 1, so for quantiles the running sum is replaced by the middle between the smallest rising function above it and
+the largest below it, clipped to [0, 1].
 """
 
 from __future__ import annotations
@@ -11,6 +12,13 @@ import numpy as np
 from .. import _check
 from .._typing import Array, ArrayLike
 from ..kernels import Gaussian, matmul
+
+
+def _monotone(values: Array) -> Array:
+    """The middle of the two rising functions that enclose a sequence; the sequence itself if it rises."""
+    above = np.maximum.accumulate(values)
+    below = np.minimum.accumulate(values[::-1])[::-1]
+    return 0.5 * (above + below)
 
 
 class Decoding:
@@ -46,7 +54,7 @@ class Decoding:
         columns = []
         for x in X.T:
             order = np.argsort(x, kind="stable")
-            rising = np.clip(np.maximum.accumulate(np.cumsum(w[order])), 0.0, 1.0)
+            rising = np.clip(_monotone(np.cumsum(w[order])), 0.0, 1.0)
             found = np.searchsorted(rising, np.atleast_1d(levels) - 1e-12)
             columns.append(x[order[np.minimum(found, len(x) - 1)]])
         out = np.stack(columns, axis=1)
@@ -62,14 +70,16 @@ class Decoding:
     def density(self, grid: ArrayLike, bandwidth: float | None = None) -> Array:
         """Density at points by smoothing the weights with a normalised Gaussian of the given bandwidth.
 
-        Negative values that signed weights leave are cut at zero. The default bandwidth is Scott's rule at the
-        effective sample size (Kanagawa 2016, section 5.4, for the estimator).
+        Negative values that signed weights leave are cut at zero, so that the whole may integrate to a little more than
+        one. The default bandwidth is Scott's rule at the effective sample size, for the spread of the points under the
+        absolute weights (Kanagawa 2016, section 5.4, for the estimator).
         """
         X, w = self._vectors()
         grid = _check.vectors(grid, "grid", width=X.shape[1])
         d = X.shape[1]
         if bandwidth is None:
-            spread = np.sqrt(np.maximum(np.diagonal(self.cov()), 0.0))
+            sizes = np.abs(w) / np.abs(w).sum()
+            spread = np.sqrt(sizes @ (X - sizes @ X) ** 2)
             h = np.where(spread > 0, spread, 1.0) * max(1.0 / (w**2).sum(), 1.0) ** (-1.0 / (d + 4))
         else:
             h = np.full(d, _check.positive(bandwidth, "bandwidth"))

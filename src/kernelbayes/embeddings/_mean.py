@@ -51,7 +51,7 @@ class Embedding:
     def distance(self, other: Embedding) -> float:
         """The RKHS distance to another embedding: the maximum mean discrepancy of the two distributions.
 
-        Rounding leaves an error of about 1e-8 where the two nearly coincide.
+        Rounding leaves an error of about 1e-8 of their norms where the two nearly coincide.
         """
         cross = self.inner(other)
         squared = self._inner(self) + other._inner(other) - 2.0 * cross
@@ -127,7 +127,10 @@ class MeanEmbedding(Decoding, Embedding):
         return MeanEmbedding(self.points, self.weights / total, self.kernel)
 
     def ess(self) -> float:
-        """Effective sample size `(sum w)^2 / sum w^2`: n for uniform weights, 1 when a single point counts."""
+        """Effective sample size `(sum w)^2 / sum w^2`: n for uniform weights, 1 when a single point counts.
+
+        It is `1 / sum w^2` for weights that sum to one.
+        """
         squares = float((self.weights**2).sum())
         return float(self.weights.sum() ** 2 / squares) if squares > 0 else 0.0
 

@@ -123,7 +123,7 @@ class Covariance(CrossCovariance):
     r"""The covariance operator of one variable, with its spectrum.
 
     With `centred=False` its eigenvalues are those of the integral operator :math:`f \mapsto \int k(\cdot, y) f(y)\, dP(y)`,
-    and its eigenfunctions, scaled to unit variance under the sample, are the Nystrom estimate of the Mercer expansion.
+    and its eigenfunctions, scaled to unit mean square under the sample, are the Nystrom estimate of the Mercer expansion.
 
     Example:
         >>> import numpy as np, kernelbayes as kb
@@ -152,7 +152,8 @@ class Covariance(CrossCovariance):
         features = recipe.fit(self.kernel, self.x, random_state=0)
         F = features.transform(self.x)
         mean = self.weights @ F / self.weights.sum() if self.centred else np.zeros(F.shape[1])
-        values, vectors = eigh((F - mean).T @ (self.weights[:, None] * (F - mean)))
+        signed = bool((self.weights < 0).any())
+        values, vectors = eigh((F - mean).T @ (self.weights[:, None] * (F - mean)), definite=not signed)
         return features, mean, values, vectors
 
     def eigenvalues(self, count: int | None = None) -> Array:
@@ -160,7 +161,7 @@ class Covariance(CrossCovariance):
         return self._eigen()[2][:count]
 
     def eigenfunctions(self, X: ArrayLike, count: int = 1) -> Array:
-        """The leading eigenfunctions at points, (n, count), scaled to unit variance under the sample."""
+        """The leading eigenfunctions at points, (n, count), scaled to unit mean square under the sample."""
         features, mean, values, vectors = self._eigen()
         if count > (values > 1e-12 * values[0]).sum():
             raise ValueError(f"count={count} exceeds the numerical rank {(values > 1e-12 * values[0]).sum()}")

@@ -153,7 +153,7 @@ def hsic(X: ArrayLike, Y: ArrayLike, kernel_x: Kernel | None = None, kernel_y: K
 
     .. math:: \mathrm{HSIC} = \|\hat C_{XY}\|_{HS}^2 = \tfrac{1}{n^2} \operatorname{tr}(K H L H)
 
-    Gretton et al. (2005). Its expectation is of order 1/n for independent variables.
+    Gretton et al. (2008). Its expectation is of order 1/n for independent variables.
 
     Example:
         >>> import numpy as np, kernelbayes as kb

@@ -31,14 +31,14 @@ from .._linalg import (
     pivoted_cholesky,
     solve_lower,
 )
-from .._typing import AnyArray, Array
+from .._typing import AnyArray, Array, ArrayLike
 from ..kernels import Kernel, dense_gram, gram_blocks
 from ._base import Features, Recipe
 from ._selection import SELECTIONS
 
 # A feature matrix larger than this (64 MB) is streamed in blocks instead of held.
 _HELD_ELEMENTS = 2**23
-# With pivots above this, whitening after summation moves F'F / n by less than 1e-8 (measured): below any useful reg.
+# With pivots above this, whitening after summation moved F'F / n by about 1e-11 of the kernel's scale where measured.
 _SAFE_PIVOT = 1e-6
 # Points on which the error of a subspace is measured.
 _ERROR_POINTS = 2000
@@ -52,10 +52,11 @@ def _columns(kernel: Kernel, X: AnyArray, points: Array) -> AnyArray:
 
 
 class LandmarkFeatures(Features):
-    """Coordinates `L^-1 k(R, x)`, or `k(R, x)` itself where `factor` is None."""
+    """Coordinates `L^-1 k(R, x)` with `L L' = K(R, R)`, or the bare `k(R, x)` where they are not whitened."""
 
     points: Array
-    factor: Array | None
+    factor: Array
+    whitened: bool = eqx.field(static=True, default=True)
 
     @property
     def rank(self) -> int:
@@ -64,7 +65,12 @@ class LandmarkFeatures(Features):
 
     def _coordinates(self, X: AnyArray) -> AnyArray:
         G = _columns(self.kernel, X, self.points)
-        return G if self.factor is None else solve_lower(self.factor, G.T).T
+        return solve_lower(self.factor, G.T).T if self.whitened else G
+
+    def transform(self, X: ArrayLike) -> Array:
+        """The feature matrix F (n, r) of points, with `F F'` the approximate Gram matrix, whitened in any case."""
+        G = _columns(self.kernel, self.kernel._check(X, "X"), self.points)
+        return solve_lower(self.factor, G.T).T
 
 
 class DenseFeatures(Features):
@@ -112,8 +118,8 @@ class Streamed(eqx.Module):
 
     def scatter(self, C: Array) -> Array:
         """`C F'`, filled in by blocks."""
-        L = self.features.factor
-        C = C if L is None else solve_lower(L, C.T, transposed=True).T
+        if self.features.whitened:
+            C = solve_lower(self.features.factor, C.T, transposed=True).T
         out = np.empty((len(C), self.size))
         for rows, G in self._blocks():
             out[:, rows] = C @ G.T
@@ -123,23 +129,35 @@ class Streamed(eqx.Module):
         """`F' F` and `F' Y` in one pass over the data.
 
         Summing `G' G` of the bare kernel columns and whitening the sum is half the arithmetic of whitening each block,
-        and as good as long as the landmarks are well apart: rounding is magnified by 1 / (smallest pivot).
+        but magnifies rounding by 1 / (smallest pivot). Most of what is rounded is the mean column c: with
+        `G = H + 1 c'`, only `H' H` is whitened as a matrix, and the rest `n c c' + c s' + s c'`, s the sum of the rows
+        of H, as vectors. Where the landmarks are too close even so, blocks are whitened one by one.
         """
-        L = self.features.factor
-        after = L is not None and _smallest_pivot(L) > _SAFE_PIVOT
-        S = np.zeros((self.features.rank, self.features.rank), order="F")
-        right = np.zeros((self.features.rank, *Y.shape[1:]))
+        L, whitened = self.features.factor, self.features.whitened
+        one_by_one = whitened and _smallest_pivot(L) < _SAFE_PIVOT
+        rank = self.features.rank
+        S, right = np.zeros((rank, rank), order="F"), np.zeros((rank, *Y.shape[1:]))
+        centre, total = np.zeros(rank), np.zeros(rank)
         for rows, G in self._blocks(self.progress):
-            F = G.T if L is None or after else solve_lower(L, G.T)
-            S = add_outer(S, F)
-            right += F @ Y[rows]
+            if whitened and not one_by_one:
+                centre = G.mean(0) if rows.start == 0 else centre
+                H = G - centre
+                total += H.sum(0)
+                S = add_outer(S, H.T)
+                right += G.T @ Y[rows]
+            else:
+                F = solve_lower(L, G.T) if whitened else G.T
+                S = add_outer(S, F)
+                right += F @ Y[rows]
         S = mirror_lower(S)
-        if after:
-            S, right = self._whiten(self._whiten(S).T), self._whiten(right)
+        if whitened and not one_by_one:
+            c, s, right = self._whiten(centre), self._whiten(total), self._whiten(right)
+            cross = np.outer(c, s)
+            S = self._whiten(self._whiten(S).T) + self.size * np.outer(c, c) + cross + cross.T
         return S, right
 
     def _whiten(self, A: Array) -> Array:
-        return A if self.features.factor is None else solve_lower(self.features.factor, A)
+        return solve_lower(self.features.factor, A) if self.features.whitened else A
 
     def _blocks(self, progress: bool = False) -> Iterator[tuple[slice, Array]]:
         blocks = gram_blocks(self.features.kernel, self.points, self.features.points)
@@ -186,7 +204,7 @@ def _on_pivots(kernel: Kernel, X: Array, rank: int, tol: float) -> tuple[Landmar
 
 
 class Exact(Recipe):
-    """The kernel itself, to machine precision.
+    """The kernel itself: to machine precision on the sample, to about the square root of `tol` at new points.
 
     A smooth kernel has a numerical rank far below n, and a pivoted Cholesky factorisation down to `tol` finds it; where a
     look at a quarter of the points says that the rank is close to n, the full Gram matrix is kept instead.
@@ -272,6 +290,5 @@ class Subspace(Recipe):
         features, _ = _on_pivots(kernel, points, len(points), self.tol)  # drops points that add nothing
         sample = X[rng.choice(len(X), min(len(X), _ERROR_POINTS), replace=False)]
         missed = 1.0 - (features._coordinates(sample) ** 2).sum() / kernel._diag(sample).sum()
-        factor = features.factor if self.whiten else None
-        features = LandmarkFeatures(kernel, max(float(missed), 0.0), features.points, factor)
+        features = LandmarkFeatures(kernel, max(float(missed), 0.0), features.points, features.factor, self.whiten)
         return features, represent(features, X)

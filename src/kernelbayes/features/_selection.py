@@ -40,7 +40,7 @@ def kmeans(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Arr
 
 
 def herding(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
-    """Points taken greedily so that their mean embedding follows the sample's (Kanagawa 2016, Algorithm 6)."""
+    """Points taken greedily so that their mean embedding follows the sample's (Kanagawa 2016, equations 2.16-2.17)."""
     X = _pool(X, size, rng)
     target = matmul(kernel, X, X, np.full(len(X), 1.0 / len(X)))
     sofar = np.zeros(len(X))

@@ -98,7 +98,7 @@ class Kernel(eqx.Module):
 
     `gram`, `diag` and `matmul` take what users have and return NumPy arrays in double precision. Inside a JAX
     transformation they are traced instead, so that `jax.grad` of anything built from them is a kernel holding the
-    derivatives of its parameters.
+    derivatives of its parameters. There the precision is JAX's own: single, unless under `with jax.enable_x64(True)`.
 
     Example:
         >>> import kernelbayes as kb

@@ -17,15 +17,20 @@ from .._backend import namespace
 from .._typing import AnyArray
 from ._base import Kernel, positive
 
+_FAR = 1e3  # lengthscales from the centre at which squaring costs 1e-10
+
 
 def squared_distances(X: AnyArray, Y: AnyArray, lengthscale: AnyArray = 1.0) -> AnyArray:
     """||x_i - y_j||^2 over lengthscale^2 by one matrix product.
 
-    The data are centred before they are scaled, so that an offset of the data costs no digits.
+    The data are first centred, on the median so that no outlier decides where, and then scaled: an offset of the data
+    costs no digits. Points many lengthscales from the centre would: on the host they are left to differences.
     """
-    centre = Y.mean(0)
+    xp = namespace(X, Y, lengthscale)
+    centre = xp.median(Y, axis=0)
     X, Y = (X - centre) / lengthscale, (Y - centre) / lengthscale
-    xp = namespace(X, Y)
+    if xp is np and max(np.abs(X).max(), np.abs(Y).max()) > _FAR:
+        return cdist(X, Y, "sqeuclidean")
     squared = X @ (-2.0 * Y).T
     squared += (X * X).sum(1)[:, None]
     squared += (Y * Y).sum(1)
@@ -150,7 +155,7 @@ def sample_frequencies(kernel: Kernel, size: int, width: int, rng: np.random.Gen
     """Draws (size, width) from the spectral density of a stationary kernel (Bochner's theorem).
 
     Gaussian: normal. Laplace: Cauchy in each column. Matern: Student's t with 2 nu degrees of freedom. Rational
-    quadratic: normal with a Gamma(alpha, 1/alpha) precision factor.
+    quadratic: normal with a variance factor drawn from Gamma(alpha, 1/alpha).
     """
     if isinstance(kernel, Laplace):
         return rng.standard_cauchy((size, width)) / kernel.lengthscale

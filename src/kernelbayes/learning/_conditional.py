@@ -14,6 +14,7 @@ Samples are padded to a few sizes, so that problems of similar size share one co
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import NamedTuple
 
@@ -24,21 +25,24 @@ import numpy as np
 from .._backend import namespace
 from .._linalg import LowRank, cholesky, eigh, leave_one_out, solve, solve_lower
 from .._typing import AnyArray, Array
-from ..features import IncompleteCholesky, Subspace, pivots, represent
+from ..features import IncompleteCholesky, pivots
 from ..kernels import Gaussian, Kernel
 from ..kernels._base import positive
-from ._optimise import BoundWarning, Optimum, minimise
+from ._optimise import BoundWarning, Optimum, evaluate, minimise
 
 MOST_POINTS = 1024
 _MOST_LANDMARKS = 256
 _MOST_TARGETS = 64
 _LARGE_SAMPLE_TARGETS = 16
-_HELD_OUT = 2000
 _FOLDS = 5
 _JITTER = 1e-10
-REG_START = 1e-3
+# Regularisers are relative to the mean square of the coordinates: the mean diagonal of the kernel, whatever its scale.
+REG_STARTS = (1e-2, 1e-4, 1e-6)
 REG_BOUNDS = (1e-10, 10.0)
+# The median distance is the longest scale worth starting from; functions may vary on much shorter ones.
+LENGTHSCALE_STARTS = (1.0, 1 / 3, 1 / 10, 1 / 30)
 REACH = 100.0  # how far a lengthscale may move, as a factor either way
+MOVED = 1.5  # beyond this factor, landmarks chosen for the old lengthscale are chosen again
 
 
 class ConditionalParameters(eqx.Module):
@@ -77,7 +81,7 @@ def _prepare(X: Array, V: Array, landmarks: Array) -> Padded:
     """Pad a sample so that samples of similar size share a compilation."""
     X, mask = _pad_rows(X, _padded_size(len(X)))
     V = np.pad(V, ((0, len(X) - len(V)), (0, _padded_size(V.shape[1], 8) - V.shape[1])))
-    landmarks, landmark_mask = _pad_rows(landmarks, _padded_size(len(landmarks)))
+    landmarks, landmark_mask = _pad_rows(landmarks, min(_MOST_LANDMARKS, len(X)))
     return Padded(X, mask, landmarks, landmark_mask, V)
 
 
@@ -132,78 +136,94 @@ def _validation_of_reg(params: Regulariser, F: AnyArray, mask: AnyArray, V: AnyA
 _OBJECTIVES = {"loo": (_loo_of_kernel, _loo_of_reg), "validation": (_validation_of_kernel, _validation_of_reg)}
 
 
-def target_features(kernel: Kernel, Y: Array, rng: np.random.Generator) -> Array:
-    """Leading features of the target kernel at all y, about their mean: fewer where there are many y."""
+def target_features(kernel: Kernel, Y: Array, rng: np.random.Generator, *, centred: bool = True) -> Array:
+    """Leading features of the target kernel at all y, about their mean if centred: fewer where there are many y."""
     few = Y[rng.permutation(len(Y))[:MOST_POINTS]]
     rank = _MOST_TARGETS if len(Y) <= MOST_POINTS else _LARGE_SAMPLE_TARGETS
-    features, _ = IncompleteCholesky(rank, tol=1e-6)._fit(kernel, few, rng)
-    V = features._coordinates(Y)
-    return V - V.mean(0)
-
-
-def _subsample(X: Array, Y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    rows = rng.permutation(len(X))[:MOST_POINTS]  # shuffled, so that folds by position are random
-    return X[rows], Y[rows]
+    V = IncompleteCholesky(rank, tol=1e-6).fit(kernel, few)._coordinates(Y)
+    return V - V.mean(0) if centred else V
 
 
 def tune_kernel(
     kernel: Gaussian, X: Array, V: Array, *, reg: float | None, method: str, rng: np.random.Generator
 ) -> Optimum:
-    """Learn the parameters of a kernel, and reg unless it is given, on at most 1,024 points.
+    """Learn the lengthscale of a kernel, and reg unless it is given, on at most 1,024 points.
 
-    Landmarks are chosen for the starting kernel and held while it is learned.
+    Starts at the best of a few lengthscales and regularisers, each with landmarks of its own, and chooses landmarks
+    again where the lengthscale has moved: those of a long lengthscale cannot tell what a short one would do.
     """
-    X, V = _subsample(X, V, rng)
-    landmarks = pivots(kernel, X, _MOST_LANDMARKS)
-    params = ConditionalParameters(kernel, REG_START if reg is None else reg)
-    lengthscale = np.asarray(kernel.lengthscale)
-    bounds = {"kernel.lengthscale": (lengthscale.min() / REACH, lengthscale.max() * REACH)}
+    rows = rng.permutation(len(X))[:MOST_POINTS]  # shuffled, so that folds by position are random
+    X, V = X[rows], V[rows]
+    objective = _OBJECTIVES[method][0]
+
+    def sample(kernel: Gaussian) -> Padded:
+        return _prepare(X, V, pivots(kernel, X, min(_MOST_LANDMARKS, len(X))))
+
+    trials = []
+    for factor in LENGTHSCALE_STARTS:
+        trial = Gaussian(factor * kernel.lengthscale)
+        data = (sample(trial),)
+        for start in REG_STARTS if reg is None else (reg,):
+            params = ConditionalParameters(trial, start)
+            trials.append((evaluate(objective, params, data), params, data))
+    _, params, data = min(trials, key=lambda trial: trial[0])
+    bounds = {"kernel.lengthscale": (kernel.lengthscale.min() / REACH, kernel.lengthscale.max() * REACH)}
     bounds |= {"reg": REG_BOUNDS} if reg is None else {}
     fixed = () if reg is None else ("reg",)
-    data = (_prepare(X, V, landmarks),)
-    return _explained(minimise(_OBJECTIVES[method][0], params, data, bounds=bounds, fixed=fixed, warn=False))
+    found = minimise(objective, params, data, bounds=bounds, fixed=fixed, warn=False)
+    moved = np.abs(np.log(found.params.kernel.lengthscale / params.kernel.lengthscale)).max()
+    if moved > np.log(MOVED):
+        first, data = found, (sample(found.params.kernel),)
+        found = minimise(objective, first.params, data, bounds=bounds, fixed=fixed, warn=False)
+        evaluations = first.evaluations + found.evaluations
+        found = dataclasses.replace(found, path=first.path + found.path, evaluations=evaluations)
+    return _explained(found)
 
 
-def tune_reg(kernel: Kernel, X: Array, V: Array, *, method: str, rng: np.random.Generator) -> Optimum:
-    """Learn reg for a kernel that stays as it is and need not be traceable, on at most 1,024 points."""
-    X, V = _subsample(X, V, rng)
-    F = IncompleteCholesky(tol=1e-12).fit(kernel, X).transform(X)
-    rows = _padded_size(len(F))
-    F, V = (np.pad(A, ((0, rows - len(A)), (0, _padded_size(A.shape[1], 8) - A.shape[1]))) for A in (F, V))
-    mask = (np.arange(rows) < len(X)).astype(float)
-    objective, bounds = _OBJECTIVES[method][1], {"reg": REG_BOUNDS}
-    return _explained(minimise(objective, Regulariser(REG_START), (F, mask, V), bounds=bounds, warn=False))
+def tune_reg(F: Array, V: Array, *, scale: float, method: str, rng: np.random.Generator) -> Optimum:
+    """Learn reg for features that stay as they are, of at most 1,024 points; `scale` is their mean square."""
+    rows, n = _padded_size(len(F)), len(F)
+    order = rng.permutation(n)
+    F, V = (np.pad(A[order], ((0, rows - n), (0, _padded_size(A.shape[1], 8) - A.shape[1]))) for A in (F, V))
+    data = (F, (np.arange(rows) < n).astype(float), V)
+    objective, bounds = _OBJECTIVES[method][1], {"reg": (scale * REG_BOUNDS[0], scale * REG_BOUNDS[1])}
+    starts = [Regulariser(scale * start) for start in REG_STARTS]
+    start = min(starts, key=lambda params: evaluate(objective, params, data))
+    return _explained(minimise(objective, start, data, bounds=bounds, warn=False))
+
+
+def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int, *, scale: float) -> float:
+    """The regulariser that predicts held-out target features best, for a sample too large to leave each point out.
+
+    `core` and `right` are `F' F` and `F' V` of all n points. The held-out rows are taken out of them again, and one
+    eigendecomposition of the rest serves every candidate.
+    """
+    values, U = eigh(core - held_F.T @ held_F)
+    left, right = held_F @ U, U.T @ (right - held_F.T @ held_V)
+    candidates = scale * np.geomspace(*REG_BOUNDS, 81)
+    errors = [((held_V - (left / (values + (n - len(held_F)) * reg)) @ right) ** 2).sum() for reg in candidates]
+    best = int(np.argmin(errors))
+    if best in (0, len(candidates) - 1):
+        _explain(f"reg at its {'upper' if best else 'lower'} bound {candidates[best]:.3g}", stacklevel=5)
+    return float(candidates[best])
 
 
 _MEANINGS = {
     "kernel.lengthscale at its upper": "within the data y looks linear in x, or independent of it",
     "kernel.lengthscale at its lower": "neighbouring x say nothing about each other's y",
     "reg at its upper": "y hardly depends on x",
-    "reg at its lower": "y looks free of noise, or the lengthscale alone does the smoothing",
+    "reg at its lower": "y looks free of noise, or the lengthscale or the rank does the smoothing",
 }
+
+
+def _explain(edge: str, stacklevel: int) -> None:
+    meaning = next(text for start, text in _MEANINGS.items() if edge.startswith(start))
+    message = f"the choice of hyperparameters ended with {edge}: {meaning}. Set kernel or reg to decide yourself."
+    warnings.warn(message, BoundWarning, stacklevel=stacklevel)
 
 
 def _explained(found: Optimum) -> Optimum:
     """Say what it means for the data that an optimum sits on a bound."""
     for edge in found.on_bound:
-        meaning = next(text for start, text in _MEANINGS.items() if edge.startswith(start))
-        message = f"the choice of hyperparameters ended with {edge}: {meaning}. Set kernel or reg to decide yourself."
-        warnings.warn(message, BoundWarning, stacklevel=5)
+        _explain(edge, stacklevel=6)
     return found
-
-
-def holdout_reg(kernel: Kernel, X: Array, V: Array, *, rng: np.random.Generator) -> float:
-    """The regulariser that predicts held-out target features best, for a sample too large to leave each point out.
-
-    On a subspace of 256 landmarks, with all the data: the normal equations of the training part are summed in one pass,
-    and one eigendecomposition of them serves every candidate.
-    """
-    order = rng.permutation(len(X))
-    held, train = order[: min(_HELD_OUT, len(X) // 5)], order[min(_HELD_OUT, len(X) // 5) :]
-    features = Subspace(_MOST_LANDMARKS).fit(kernel, X, random_state=rng)
-    core, right = represent(features, X[train]).normal_equations(V[train])
-    values, U = eigh(core)
-    left, right = features._coordinates(X[held]) @ U, U.T @ right
-    candidates = np.geomspace(*REG_BOUNDS, 81)
-    errors = [((V[held] - (left / (values + len(train) * reg)) @ right) ** 2).sum() for reg in candidates]
-    return float(candidates[int(np.argmin(errors))])

@@ -40,7 +40,7 @@ class Optimum:
         value: the objective there.
         success, message: whether the best start converged, in the words of L-BFGS-B.
         evaluations: calls of the objective, over all starts.
-        path: one entry per iteration of the best start: the value and every learned parameter by name.
+        path: the start and each iteration of the best run: the value and every learned parameter by name.
         on_bound: the parameters that sit on a bound, in words.
     """
 
@@ -152,14 +152,27 @@ class _Problem:
         """One run of L-BFGS-B, and its path."""
         path: list[dict[str, Any]] = []
 
+        def value_and_slope(theta: Array) -> tuple[float, Array]:
+            value, slope = self(theta)
+            if not path:
+                path.append({"value": value, **self.learned(theta)})
+            return value, slope
+
         def record(intermediate_result: Any) -> None:
             path.append({"value": float(intermediate_result.fun), **self.learned(intermediate_result.x)})
 
         options = {"maxiter": max_iter, "ftol": tol, "gtol": tol}
         found = scipy.optimize.minimize(
-            self, start, jac=True, method="L-BFGS-B", bounds=self.box, callback=record, options=options
+            value_and_slope, start, jac=True, method="L-BFGS-B", bounds=self.box, callback=record, options=options
         )
         return found, tuple(path)
+
+
+@float64
+def evaluate(objective: Callable[..., Any], params: Any, data: tuple[Any, ...] = ()) -> float:
+    """The value of an objective, infinite where it is not a number; shares its compilation with `minimise`."""
+    value = float(_compiled(objective)(params, *data)[0])
+    return value if np.isfinite(value) else np.inf
 
 
 @float64
@@ -188,7 +201,7 @@ def minimise(
         restarts: further starts, drawn log-normally about the first.
         max_iter, tol: iterations per start, and the relative decrease and gradient at which to stop.
         random_state: seed of the restarts.
-        warn: whether to warn of an optimum on a bound, which `on_bound` tells in any case.
+        warn: whether to warn; `on_bound` and `success` tell in any case.
 
     Warns with `BoundWarning` when the optimum sits on a bound, and with `RuntimeWarning` when the best start stopped early.
 
@@ -214,7 +227,7 @@ def minimise(
     on_bound = tuple(_on_bound(leaves, np.split(found.x, problem.sizes)))
     if on_bound and warn:
         warnings.warn("the optimum sits on a bound: " + "; ".join(on_bound), BoundWarning, stacklevel=3)
-    if not found.success:
+    if not found.success and warn:
         warnings.warn(f"the optimiser stopped early: {found.message}", RuntimeWarning, stacklevel=3)
     return Optimum(
         problem.params(found.x),

@@ -21,5 +21,5 @@ from .conditional import weights
 
 
 def second_order(gram: Gram, factor: AnyArray, prior_coordinates: AnyArray, prior_weights: AnyArray) -> AnyArray:
-    """Coefficients (n, m) on the pairs (y_i, x~_j). The third-order form is the diagonal of `sum_rule.push`."""
+    """Coefficients (n, m) on the pairs (y_i, x~_j); the third-order form is diagonal, with the weights of the sum rule."""
     return weights(gram, factor, prior_coordinates).T * prior_weights

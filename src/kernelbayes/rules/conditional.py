@@ -22,6 +22,14 @@ def operator(core: AnyArray, n: int, reg: AnyArray) -> AnyArray:
     return cholesky(core, "the regularised Gram matrix", n * reg)
 
 
+def complete(weights: AnyArray, total: AnyArray = 1.0) -> AnyArray:
+    """Spread what weights lack of their total evenly over the sample: shrinkage towards the marginal, not towards zero.
+
+    The same as regressing features about their mean and adding the mean again.
+    """
+    return weights + (total - weights.sum(-1, keepdims=True)) / weights.shape[-1]
+
+
 def weights(gram: Gram, factor: AnyArray, coordinates: AnyArray) -> AnyArray:
     """Weights (t, n) on the sample for points given by their coordinates (t, r)."""
     return gram.scatter(solve(factor, coordinates.T).T)
