@@ -255,8 +255,8 @@ def test_default_choices_are_close_to_the_best_on_a_grid():
 
     grid = [
         scores(kernel=kb.Gaussian(f * scale), reg=reg)
-        for f in (0.25, 0.5, 1.0, 2.0, 4.0)
-        for reg in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+        for f in (0.25, 0.5, 1.0, 2.0)
+        for reg in (1e-5, 1e-4, 1e-3)
     ]
     best_crps, best_mse = np.min(grid, axis=0)
     default = scores()

@@ -32,7 +32,7 @@ from ._optimise import BoundWarning, Optimum, evaluate, minimise
 
 MOST_POINTS = 1024
 _MOST_LANDMARKS = 256
-_MOST_TARGETS = 64
+_MOST_TARGETS = 48  # with y itself beside them, still within one padded width
 _LARGE_SAMPLE_TARGETS = 16
 _FOLDS = 5
 _JITTER = 1e-10
@@ -68,8 +68,8 @@ class Padded(NamedTuple):
     V: AnyArray
 
 
-def _padded_size(n: int, smallest: int = 64) -> int:
-    return max(smallest, 1 << (n - 1).bit_length())
+def _padded_size(n: int) -> int:
+    return max(64, 1 << (n - 1).bit_length())
 
 
 def _pad_rows(A: Array, rows: int) -> tuple[Array, Array]:
@@ -80,7 +80,7 @@ def _pad_rows(A: Array, rows: int) -> tuple[Array, Array]:
 def _prepare(X: Array, V: Array, landmarks: Array) -> Padded:
     """Pad a sample so that samples of similar size share a compilation."""
     X, mask = _pad_rows(X, _padded_size(len(X)))
-    V = np.pad(V, ((0, len(X) - len(V)), (0, _padded_size(V.shape[1], 8) - V.shape[1])))
+    V = np.pad(V, ((0, len(X) - len(V)), (0, _padded_size(V.shape[1]) - V.shape[1])))
     landmarks, landmark_mask = _pad_rows(landmarks, min(_MOST_LANDMARKS, len(X)))
     return Padded(X, mask, landmarks, landmark_mask, V)
 
@@ -184,7 +184,7 @@ def tune_reg(F: Array, V: Array, *, scale: float, method: str, rng: np.random.Ge
     """Learn reg for features that stay as they are, of at most 1,024 points; `scale` is their mean square."""
     rows, n = _padded_size(len(F)), len(F)
     order = rng.permutation(n)
-    F, V = (np.pad(A[order], ((0, rows - n), (0, _padded_size(A.shape[1], 8) - A.shape[1]))) for A in (F, V))
+    F, V = (np.pad(A[order], ((0, rows - n), (0, _padded_size(A.shape[1]) - A.shape[1]))) for A in (F, V))
     data = (F, (np.arange(rows) < n).astype(float), V)
     objective, bounds = _OBJECTIVES[method][1], {"reg": (scale * REG_BOUNDS[0], scale * REG_BOUNDS[1])}
     starts = [Regulariser(scale * start) for start in REG_STARTS]
