@@ -153,6 +153,28 @@ def test_awkward_data_gives_finite_answers(entry, X):
     assert np.isfinite(numbers(ENTRIES[entry](X))).all()
 
 
+def test_what_is_not_a_kernel_is_refused():
+    calls = (
+        lambda k: kb.mmd_test(GOOD, GOOD, k),
+        lambda k: kb.hsic(GOOD, Y, k),
+        lambda k: kb.MeanEmbedding(GOOD, kernel=k),
+        lambda k: kb.embed(stats.norm(), k),
+        lambda k: kb.Covariance(GOOD, k),
+        lambda k: kb.Exact().fit(k, GOOD),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match=r"must be a kernel such as kb\.Gaussian\(1\.0\), got float"):
+            call(1.0)
+    with pytest.raises(ValueError, match="pass a kernel as kernel="):
+        kb.MeanEmbedding(GOOD, KERNEL)
+    with pytest.raises(ValueError, match="a ndarray is not a distribution"):
+        kb.embed(GOOD, KERNEL)
+    with pytest.raises(ValueError, match=r"target_kernel=kb\.Delta"):
+        kb.ConditionalEmbedding().fit(GOOD, ["a", "b"] * 10)
+    with pytest.raises(ValueError, match="give a kernel for them"):
+        kb.ConditionalEmbedding().fit(["a", "b"] * 10, Y)
+
+
 def test_embedding_weights_and_kernels():
     with pytest.raises(ValueError, match="weights has shape"):
         kb.MeanEmbedding(GOOD, np.ones(3))

@@ -253,11 +253,7 @@ def test_default_choices_are_close_to_the_best_on_a_grid():
         model = kb.ConditionalEmbedding(random_state=0, **settings).fit(X, y)
         return crps(model, X_test, y_test, levels), np.mean((model.predict(X_test) - y_test) ** 2)
 
-    grid = [
-        scores(kernel=kb.Gaussian(f * scale), reg=reg)
-        for f in (0.25, 0.5, 1.0, 2.0)
-        for reg in (1e-5, 1e-4, 1e-3)
-    ]
+    grid = [scores(kernel=kb.Gaussian(f * scale), reg=reg) for f in (0.25, 0.5, 1.0, 2.0) for reg in (1e-5, 1e-4, 1e-3)]
     best_crps, best_mse = np.min(grid, axis=0)
     default = scores()
     assert default[0] < 1.05 * best_crps
@@ -423,8 +419,8 @@ class TestBadInput:
             ({"reg": -1.0}, "reg must be positive"),
             ({"reg": float("nan")}, "reg must be finite"),
             ({"reg": "small"}, "reg must be one number"),
-            ({"kernel": "rbf"}, "kernel must be a Kernel"),
-            ({"features": 100}, "features must be a Recipe"),
+            ({"kernel": "rbf"}, r"kernel must be a Kernel such as kb\.Gaussian"),
+            ({"features": 100}, r"features must be a Recipe such as kb\.Subspace"),
             ({"selection": "cv"}, "selection must be one of"),
             ({"kernel": kb.Gaussian([1.0, 2.0, 3.0])}, "lengthscale has 3 entries"),
             ({"kernel": kb.Gaussian(), "features": kb.Neural(outputs)}, "brings its own kernel"),
@@ -466,6 +462,23 @@ class TestBadInput:
                 model = kb.ConditionalEmbedding().fit(X, y)
                 assert np.isfinite(model.predict(X)).all()
                 assert np.isfinite(model.embed(X[0]).interval(0.9)).all()
+
+
+def test_quantiles_at_many_points_are_those_of_the_embeddings():
+    X, Y, X_new, *_ = smooth_data()
+    for target in (Y, Y[:, 0]):
+        model = kb.ConditionalEmbedding(kb.Gaussian(1.0), reg=REG).fit(X, target)
+        expected = np.stack([model.embed(x).quantile([0.1, 0.5, 0.9]) for x in X_new], axis=1)
+        found = model.quantile(X_new, [0.1, 0.5, 0.9])
+        np.testing.assert_array_equal(found, expected if target.ndim == 2 else expected[..., 0])
+        np.testing.assert_array_equal(model.quantile(X_new, 0.5), found[1])
+        np.testing.assert_array_equal(model.interval(X_new, 0.8), found[[0, 2]])
+
+
+def test_without_a_seed_small_fits_are_reproducible():
+    X, Y, X_new, *_ = smooth_data()
+    first, again = (kb.ConditionalEmbedding().fit(X, Y).predict(X_new) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
 
 
 def test_pickle_and_fitted_attributes():

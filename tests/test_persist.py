@@ -88,7 +88,13 @@ def test_files_hold_data_only(tmp_path):
 def test_what_cannot_be_saved_says_so(tmp_path):
     with pytest.raises(ValueError, match=r"FunctionKernel\.function is a function"):
         kb.save(kb.FunctionKernel(lambda a, b: 1.0), tmp_path / "no.npz")
-    assert not (tmp_path / "no.npz").exists()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="object of kernelbayes, got dict"):
+        kb.save({}, tmp_path / "no.npz")
+    with pytest.raises(ValueError, match="is a folder"):
+        kb.save(kb.Gaussian(), tmp_path)
+    with pytest.raises(ValueError, match="there is no folder"):
+        kb.save(kb.Gaussian(), tmp_path / "nowhere" / "no.npz")
 
 
 def test_what_cannot_be_loaded_says_so(tmp_path):

@@ -68,9 +68,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         >>> bool(np.array_equal(kb.load(path).predict(x), model.predict(x)))
         True
     """
+    if type(model) not in _known().values():
+        raise ValueError(f"save takes an object of kernelbayes, got {type(model).__name__}")
     arrays: dict[str, np.ndarray] = {}
     description = {"schema": SCHEMA, "object": _encode(model, type(model).__name__, arrays)}
     path = Path(path)
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"{path} is a folder" if path.is_dir() else f"there is no folder {path.parent} to save into")
     unfinished = path.with_name(path.name + ".part")
     with open(unfinished, "wb") as file:
         np.savez(file, description=np.array(json.dumps(description)), **arrays)  # type: ignore[arg-type]
@@ -86,8 +90,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         schema = int(description["schema"])
     except FileNotFoundError:
         raise
-    except Exception as reason:
-        raise ValueError(f"{path} is not a file saved by kernelbayes ({reason})") from None
+    except Exception:
+        raise ValueError(f"{path} is not a file saved by kernelbayes") from None
     if schema > SCHEMA:
         raise ValueError(f"{path} was saved by a newer kernelbayes (format {schema}, this one reads up to {SCHEMA})")
     return _decode(description["object"], contents, _known())

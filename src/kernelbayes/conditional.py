@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from . import _check
 from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
-from .embeddings import CrossCovariance, MeanEmbedding, evaluate_function
+from .embeddings import CrossCovariance, MeanEmbedding, evaluate_function, quantiles, tails
 from .features import Exact, IncompleteCholesky, Recipe, Streamed, Subspace, kernel_for, represent
-from .kernels import Gaussian, Kernel, Laplace, median_lengthscale
+from .kernels import Gaussian, Kernel, Laplace
+from .kernels._bandwidth import lengthscale_of
 from .learning import MOST_POINTS, holdout_reg, target_features, tune_kernel, tune_reg
 from .rules import chain_rule, conditional, sum_rule
 
@@ -28,12 +29,16 @@ _DEFAULT_SUBSPACE = 1000
 # Points held out to choose reg in a sample too large to leave each out, and landmarks that stand in for a dense matrix.
 _HELD_OUT = 2000
 _STAND_IN_RANK = 1024
+# Weights handled at a time when quantiles are read off.
+_BLOCK_ELEMENTS = 2**22
 
 
 class ConditionalEmbedding(RegressorMixin, BaseEstimator):
     r"""The embedding of the distribution of y given x, learned from pairs.
 
     .. math:: \hat\mu_{Y|x} = \sum_i w_i(x)\, \ell(y_i, \cdot), \qquad w(x) = (K + n \lambda I)^{-1} k(x)
+
+    and, with an intercept, :math:`w_i + (1 - \sum_j w_j) / n`, which is the same as predicting y about its mean.
 
     Args:
         kernel: kernel of x. By default Gaussian, its lengthscale chosen by `selection`.
@@ -54,7 +59,8 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
     Attributes:
         kernel_, target_kernel_, features_, reg_: what was chosen. `features_.rank` and `features_.error` tell the quality
             of the representation.
-        tuning_: the record of the optimiser, or None if there was nothing to choose.
+        tuning_: the record of the optimiser, or None where it was not needed. Beyond 1,024 pairs its regulariser is that for
+            1,024 of them, and `reg_` is chosen again by hold-out on all.
 
     Song et al. (2009); Hsu (2020), section 2.6; Gebhardt et al. (2015), section 3.1 for `features=kb.Subspace(...)`.
 
@@ -123,10 +129,15 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         if self.reg is not None:
             _check.positive(self.reg, "reg")
         _check.option(self.selection, "selection", ("loo", "validation"))
-        for name, wanted in (("kernel", Kernel), ("target_kernel", Kernel), ("features", Recipe)):
+        kinds = (
+            ("kernel", Kernel, "kb.Gaussian(1.0)"),
+            ("target_kernel", Kernel, "kb.Laplace(1.0)"),
+            ("features", Recipe, "kb.Subspace(500)"),
+        )
+        for name, wanted, example in kinds:
             value = getattr(self, name)
             if value is not None and not isinstance(value, wanted):
-                raise ValueError(f"{name} must be a {wanted.__name__} of kernelbayes or None, got {value!r}")
+                raise ValueError(f"{name} must be a {wanted.__name__} such as {example} or None, got {value!r}")
         if self.ard and self.kernel is not None:
             raise ValueError("ard=True learns the lengthscales of the default kernel; leave kernel=None")
 
@@ -141,6 +152,8 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         if Y is None:
             raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None")
         if self.target_kernel is None:
+            if np.asarray(Y).dtype.kind in "US":
+                raise ValueError("y holds strings; for labels pass target_kernel=kb.Delta()")
             Y = check_array(Y, dtype="numeric", ensure_2d=False, input_name="y")
         self._vector_target = np.ndim(Y) == 1
         Y = _check.vectors(Y, "Y") if self.target_kernel is None else self.target_kernel._check(Y, "Y")
@@ -157,7 +170,7 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         return np.concatenate([features, numbers / np.sqrt(self.Y_.shape[1])], axis=1)
 
     def _choose_kernel(self, targets: Array, rng: np.random.Generator) -> Kernel:
-        scale = np.asarray(median_lengthscale(self.X_, per_column=True))
+        scale = np.asarray(lengthscale_of(self.X_, "X", per_column=True))
         start = Gaussian(np.ones(self.X_.shape[1]) if self.ard else 1.0)
         self.tuning_ = tune_kernel(start, self.X_ / scale, targets, reg=self.reg, method=self.selection, rng=rng)
         return Gaussian(self.tuning_.params.kernel.lengthscale * scale)
@@ -224,9 +237,14 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         return MeanEmbedding(self.Y_, weights[0], self.target_kernel_)
 
     def expect(self, f: Callable[[Array], ArrayLike], X: ArrayLike) -> Array:
-        """E[f(Y) | x] at each point: (t,) or (t, p) for f from targets (n, q) to (n,) or (n, p)."""
-        X = self._points(X)
+        """E[f(Y) | x] at each point: (t,) or (t, p) for f from targets (n, q) to (n,) or (n, p).
+
+        Weights may be negative, so the expectation of an indicator, a probability, may leave [0, 1] by a little where the
+        data is thin: clip it if that matters.
+        """
+        check_is_fitted(self)
         values = evaluate_function(f, self.Y_)
+        X = self._points(X)
         offset = values.mean(0) if self.intercept else np.zeros(values.shape[1:])
         return offset + self.features_._coordinates(X) @ solve(self.factor_, self._gram.gather(values - offset))
 
@@ -237,6 +255,35 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
             raise ValueError("Y does not hold vectors, so it has no mean; use expect with a function of Y")
         out = self.offset_ + self.features_._coordinates(X) @ self.coef_
         return out[:, 0] if self._vector_target else out
+
+    def quantile(self, X: ArrayLike, q: ArrayLike) -> Array:
+        """Quantiles of each column of y at each point: (t, p) for one level, (len(q), t, p) for several.
+
+        The last dimension is dropped where Y was flat.
+        """
+        weights = self.weights(X)
+        if not self._has_mean():
+            raise ValueError("Y does not hold vectors, so it has no quantiles")
+        weights = weights / weights.sum(1, keepdims=True)
+        rows = max(1, _BLOCK_ELEMENTS // len(self.Y_))
+        parts = [quantiles(self.Y_, weights[i : i + rows], q) for i in range(0, len(weights), rows)]
+        out = np.concatenate(parts, axis=1)
+        out = out[..., 0] if self._vector_target else out
+        return out[0] if np.ndim(q) == 0 else out
+
+    def interval(self, X: ArrayLike, level: float = 0.9) -> Array:
+        """The central interval holding `level` of y at each point, as (lower, upper): (2, t), or (2, t, p).
+
+        Example:
+            >>> import numpy as np, kernelbayes as kb
+            >>> rng = np.random.default_rng(0)
+            >>> x = rng.uniform(-1, 1, (400, 1))
+            >>> y = x[:, 0] + 0.2 * rng.normal(size=400)
+            >>> lower, upper = kb.ConditionalEmbedding().fit(x, y).interval(x, 0.9)
+            >>> bool(0.84 < np.mean((lower <= y) & (y <= upper)) < 0.97)
+            True
+        """
+        return self.quantile(X, tails(level))
 
     def push(self, prior: MeanEmbedding) -> MeanEmbedding:
         """The sum rule: the embedding of y when x follows `prior`, an embedding on x.
@@ -292,6 +339,8 @@ def _refuse_flat(X: Any) -> None:
     """Say what to do with a flat array, without printing all of it."""
     listed = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 0
     if listed or (isinstance(X, np.ndarray) and X.ndim == 1):
+        if np.asarray(X).dtype.kind in "US":
+            raise ValueError("X holds strings; give a kernel for them, such as kb.Delta() or kb.FunctionKernel(...)")
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X is a flat list of {len(X)} values. Reshape your data with "
             "X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one point."
@@ -300,4 +349,4 @@ def _refuse_flat(X: Any) -> None:
 
 def _default_target_kernel(Y: Array) -> Kernel:
     varies = np.ptp(Y, axis=0).any()  # a constant y is a legitimate, if dull, distribution to predict
-    return Laplace(median_lengthscale(Y, per_column=True) if varies else 1.0)
+    return Laplace(lengthscale_of(Y, "Y", per_column=True) if varies else 1.0)

@@ -144,7 +144,7 @@ def test_input_is_not_written_to():
 
 def test_a_gram_matrix_too_large_for_the_machine_is_refused(monkeypatch):
     monkeypatch.setattr(_check.os, "sysconf", lambda _: 1024)  # one MiB of memory
-    with pytest.raises(ValueError, match=r"Gram matrix of 1100 x 1000 would take .*kernel\.matmul"):
+    with pytest.raises(ValueError, match=r"Gram matrix of 1100 x 1000 would take .*kb\.Subspace"):
         kb.Gaussian().gram(np.zeros(1100), np.zeros(1000))
 
 
@@ -260,7 +260,7 @@ def test_bad_objects():
             k.gram(bad)
         with pytest.raises(ValueError, match=f"^X .*{message}"):
             k.diag(bad)
-    with pytest.raises(ValueError, match="kernel function returned NaN"):
+    with pytest.raises(ValueError, match=r"what the kernel function returns .* must be finite"):
         kb.FunctionKernel(lambda a, b: float("nan")).gram(["a", "b"])
 
 

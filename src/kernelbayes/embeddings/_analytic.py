@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _check
 from .._typing import Array, RandomState
-from ..kernels import Kernel
+from ..kernels import Kernel, check_kernel
 from ..kernels._distributions import NoClosedForm, read_distribution
 from ..kernels._integrals import double_integral, mean_integral
 from ._mean import Embedding, MeanEmbedding
@@ -34,7 +34,8 @@ class AnalyticEmbedding(Embedding):
     """
 
     def __init__(self, distribution: Any, kernel: Kernel):
-        self.distribution, self.kernel = read_distribution(distribution, type(kernel).__name__), kernel
+        self.kernel = check_kernel(kernel)
+        self.distribution = read_distribution(distribution, type(kernel).__name__)
         self._norm_squared = double_integral(kernel, self.distribution, self.distribution)
 
     def __repr__(self) -> str:

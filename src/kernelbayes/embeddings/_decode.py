@@ -14,10 +14,33 @@ from .._typing import Array, ArrayLike
 from ..kernels import Gaussian, matmul
 
 
+def tails(level: float) -> list[float]:
+    """The two levels between which the central interval of a given mass lies."""
+    level = _check.scalar(level, "level")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level:g}")
+    return [0.5 - level / 2, 0.5 + level / 2]
+
+
+def quantiles(X: Array, W: Array, q: ArrayLike) -> Array:
+    """Quantiles (levels, t, d) of points X (n, d) under each of t rows of weights that sum to one."""
+    levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+    if np.ndim(q) > 1 or not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(f"q must be one or several levels between 0 and 1, got {q!r}")
+    out = np.empty((len(levels), len(W), X.shape[1]))
+    for j, x in enumerate(X.T):
+        order = np.argsort(x, kind="stable")
+        rising = np.clip(_monotone(np.cumsum(W[:, order], axis=1)), 0.0, 1.0)
+        for i, level in enumerate(levels):
+            found = (rising < level - 1e-12).sum(1)
+            out[i, :, j] = x[order[np.minimum(found, len(x) - 1)]]
+    return out
+
+
 def _monotone(values: Array) -> Array:
-    """The middle of the two rising functions that enclose a sequence; the sequence itself if it rises."""
-    above = np.maximum.accumulate(values)
-    below = np.minimum.accumulate(values[::-1])[::-1]
+    """The middle of the two rising functions that enclose each row; the row itself if it rises."""
+    above = np.maximum.accumulate(values, axis=1)
+    below = np.minimum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
     return 0.5 * (above + below)
 
 
@@ -47,25 +70,13 @@ class Decoding:
             array([[25.],
                    [75.]])
         """
-        levels = np.asarray(q, dtype=np.float64)
-        if levels.ndim > 1 or not ((levels >= 0) & (levels <= 1)).all():
-            raise ValueError(f"q must be one or several levels between 0 and 1, got {q!r}")
         X, w = self._vectors()
-        columns = []
-        for x in X.T:
-            order = np.argsort(x, kind="stable")
-            rising = np.clip(_monotone(np.cumsum(w[order])), 0.0, 1.0)
-            found = np.searchsorted(rising, np.atleast_1d(levels) - 1e-12)
-            columns.append(x[order[np.minimum(found, len(x) - 1)]])
-        out = np.stack(columns, axis=1)
-        return out[0] if levels.ndim == 0 else out
+        out = quantiles(X, w[None, :], q)[:, 0]
+        return out[0] if np.ndim(q) == 0 else out
 
     def interval(self, level: float = 0.9) -> Array:
         """The central interval holding `level` of the mass, as rows (lower, upper) of shape (2, d)."""
-        level = _check.scalar(level, "level")
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level:g}")
-        return self.quantile([0.5 - level / 2, 0.5 + level / 2])
+        return self.quantile(tails(level))
 
     def density(self, grid: ArrayLike, bandwidth: float | None = None) -> Array:
         """Density at points by smoothing the weights with a normalised Gaussian of the given bandwidth.

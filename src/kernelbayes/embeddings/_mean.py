@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _check
 from .._typing import Array, ArrayLike
-from ..kernels import Gaussian, Kernel, matmul
+from ..kernels import Gaussian, Kernel, check_kernel, matmul
 from ..kernels._bandwidth import lengthscale_of
 from ._decode import Decoding
 
@@ -62,7 +62,9 @@ def _same_kernel(a: Embedding, b: Embedding) -> None:
     if not isinstance(b, Embedding):
         raise ValueError(f"expected an embedding, got {type(b).__name__}")
     if not bool(eqx.tree_equal(a.kernel, b.kernel)):
-        raise ValueError(f"the embeddings have different kernels: {a.kernel} and {b.kernel}")
+        raise ValueError(
+            f"the embeddings have different kernels, {a.kernel} and {b.kernel}; pass the same kernel= to both"
+        )
 
 
 class MeanEmbedding(Decoding, Embedding):
@@ -91,9 +93,11 @@ class MeanEmbedding(Decoding, Embedding):
     weights: Array
 
     def __init__(self, points: Any, weights: ArrayLike | None = None, kernel: Kernel | None = None):
+        if isinstance(weights, Kernel):
+            raise ValueError("the second argument of MeanEmbedding is weights; pass a kernel as kernel=")
         if kernel is None:
             kernel = default_kernel(_check.vectors(points, "points"), "points")
-        self.kernel = kernel
+        self.kernel = check_kernel(kernel)
         self.points = kernel._check(points, "points")
         self.weights = _check.weights(weights, "weights", len(self.points))
 

@@ -18,7 +18,7 @@ from .. import _check
 from .._linalg import eigh, singular_values
 from .._typing import Array, ArrayLike
 from ..features import Exact, Recipe
-from ..kernels import Kernel, dense_gram
+from ..kernels import Kernel, check_kernel, dense_gram
 from ._mean import MeanEmbedding, evaluate_function
 
 
@@ -55,7 +55,7 @@ class CrossCovariance:
         centred: bool = True,
         features: Recipe | None = None,
     ):
-        self.kernel_x, self.kernel_y = kernel_x, kernel_y
+        self.kernel_x, self.kernel_y = check_kernel(kernel_x, "kernel_x"), check_kernel(kernel_y, "kernel_y")
         self.x, self.y = kernel_x._check(X, "X"), kernel_y._check(Y, "Y")
         if coefficients is not None and np.ndim(coefficients) == 2:
             self.coefficients = _check.vectors(coefficients, "coefficients")

@@ -17,7 +17,7 @@ import numpy as np
 from .. import _check
 from .._linalg import Gram
 from .._typing import AnyArray, Array, ArrayLike, RandomState
-from ..kernels import Kernel
+from ..kernels import Kernel, check_kernel
 
 
 class Features(eqx.Module):
@@ -62,7 +62,7 @@ class Recipe(eqx.Module):
 
     def fit(self, kernel: Kernel, X: ArrayLike, *, random_state: RandomState = None) -> Features:
         """Choose the features of a sample X for a kernel."""
-        return self._fit(kernel, kernel._check(X, "X"), _check.generator(random_state))[0]
+        return self._fit(kernel, check_kernel(kernel)._check(X, "X"), _check.generator(random_state))[0]
 
 
 def kernel_for(recipe: Recipe | None, kernel: Kernel | None) -> Kernel | None:

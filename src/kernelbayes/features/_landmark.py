@@ -40,6 +40,8 @@ from ._selection import SELECTIONS
 _HELD_ELEMENTS = 2**23
 # With pivots above this, whitening after summation moved F'F / n by about 1e-11 of the kernel's scale where measured.
 _SAFE_PIVOT = 1e-6
+# Points at most on which the rank of a kernel is probed.
+_PROBE_POINTS = 2048
 # Points on which the error of a subspace is measured.
 _ERROR_POINTS = 2000
 
@@ -224,7 +226,7 @@ class Exact(Recipe):
 
     def _fit(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Features, Gram]:
         n = len(X)
-        few = X[np.linspace(0, n - 1, max(n // 4, min(n, 32))).astype(int)]
+        few = X[np.linspace(0, n - 1, min(max(n // 4, min(n, 32)), _PROBE_POINTS)).astype(int)]
         if numerical_rank(dense_gram(kernel, few, few), self.tol) >= 0.9 * len(few):
             K = dense_gram(kernel, X, X)
             return DenseFeatures(kernel, 0.0, X), Dense(K)

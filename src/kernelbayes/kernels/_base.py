@@ -238,6 +238,13 @@ class Kernel(eqx.Module):
     __rmul__ = __mul__
 
 
+def check_kernel(kernel: Any, name: str = "kernel") -> Kernel:
+    """Refuse what is not a kernel, with one that is."""
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"{name} must be a kernel such as kb.Gaussian(1.0), got {type(kernel).__name__}")
+    return kernel
+
+
 # ---------------------------------------------------------------- evaluation on checked points, for the layers below
 
 
@@ -273,7 +280,11 @@ def dense_gram(kernel: Kernel, X: Array, Y: Array) -> Array:
     n, m = len(X), len(Y)
     if n * m <= _BLOCK_ELEMENTS:
         return np.asarray(kernel._gram(X, Y), dtype=np.float64)
-    _check.fits_memory(n * m, f"a Gram matrix of {n} x {m}", "use kernel.matmul, or features=kb.Subspace(...)")
+    _check.fits_memory(
+        n * m,
+        f"a Gram matrix of {n} x {m}",
+        "take fewer points, or a representation such as kb.Subspace(1000) where one is asked for",
+    )
     out = np.empty((n, m))
     for rows, block in gram_blocks(kernel, X, Y):
         out[rows] = block

@@ -161,13 +161,14 @@ class FunctionKernel(Kernel):
         out = np.empty((len(X), len(Y)))
         for i, a in enumerate(X):
             for j, b in enumerate(Y):
-                out[i, j] = out[j, i] if X is Y and j < i else self.function(a, b)
-        if not np.isfinite(out).all():
-            raise ValueError("the kernel function returned NaN or an infinite value")
+                out[i, j] = out[j, i] if X is Y and j < i else self._value(a, b)
         return out
 
     def _diag(self, X: AnyArray) -> AnyArray:
-        return np.array([float(self.function(a, a)) for a in X])
+        return np.array([self._value(a, a) for a in X])
+
+    def _value(self, a: Any, b: Any) -> float:
+        return _check.scalar(self.function(a, b), "what the kernel function returns for two objects")
 
 
 class PrecomputedKernel(Kernel):

@@ -205,8 +205,8 @@ def as_distribution(value: Any) -> Distribution | None:
         return _from_list(value)
     if callable(value) or not (hasattr(value, "rvs") or hasattr(value, "cdf")):
         raise ValueError(
-            f"{value!r} is not a distribution; pass one with its parameters set, such as "
-            "scipy.stats.norm(0, 1), or a list of them, one per column"
+            f"a {type(value).__name__} is not a distribution; pass one with its parameters set, such as "
+            "scipy.stats.norm(0, 1), or a list of them, one per column (a sample has a kb.MeanEmbedding)"
         )
     return _from_scipy(value)
 

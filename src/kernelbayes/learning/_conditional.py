@@ -138,7 +138,7 @@ _OBJECTIVES = {"loo": (_loo_of_kernel, _loo_of_reg), "validation": (_validation_
 
 def target_features(kernel: Kernel, Y: Array, rng: np.random.Generator, *, centred: bool = True) -> Array:
     """Leading features of the target kernel at all y, about their mean if centred: fewer where there are many y."""
-    few = Y[rng.permutation(len(Y))[:MOST_POINTS]]
+    few = Y if len(Y) <= MOST_POINTS else Y[rng.permutation(len(Y))[:MOST_POINTS]]
     rank = _MOST_TARGETS if len(Y) <= MOST_POINTS else _LARGE_SAMPLE_TARGETS
     V = IncompleteCholesky(rank, tol=1e-6).fit(kernel, few)._coordinates(Y)
     return V - V.mean(0) if centred else V
@@ -152,8 +152,9 @@ def tune_kernel(
     Starts at the best of a few lengthscales and regularisers, each with landmarks of its own, and chooses landmarks
     again where the lengthscale has moved: those of a long lengthscale cannot tell what a short one would do.
     """
-    rows = rng.permutation(len(X))[:MOST_POINTS]  # shuffled, so that folds by position are random
-    X, V = X[rows], V[rows]
+    if len(X) > MOST_POINTS or method == "validation":  # folds go by position, so that order must be random
+        rows = rng.permutation(len(X))[:MOST_POINTS]
+        X, V = X[rows], V[rows]
     objective = _OBJECTIVES[method][0]
 
     def sample(kernel: Gaussian) -> Padded:
@@ -225,5 +226,8 @@ def _explain(edge: str, stacklevel: int) -> None:
 def _explained(found: Optimum) -> Optimum:
     """Say what it means for the data that an optimum sits on a bound."""
     for edge in found.on_bound:
-        _explain(edge, stacklevel=6)
+        lengthscale = getattr(getattr(found.params, "kernel", None), "lengthscale", np.zeros(1))
+        one_column_of_many = lengthscale.size > 1 and np.ptp(np.log(lengthscale)) > 1e-3
+        if not (one_column_of_many and edge.startswith("kernel.lengthscale at its upper")):  # ARD: it plays no part
+            _explain(edge, stacklevel=6)
     return found
