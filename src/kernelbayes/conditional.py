@@ -62,7 +62,7 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         tuning_: the record of the optimiser, or None where it was not needed. Beyond 1,024 pairs its regulariser is that for
             1,024 of them, and `reg_` is chosen again by hold-out on all.
 
-    Song et al. (2009); Hsu (2020), section 2.6; Gebhardt et al. (2015), section 3.1 for `features=kb.Subspace(...)`.
+    Song et al. (2009); Hsu (2019), section 2.6; Gebhardt et al. (2015), section 3.1 for `features=kb.Subspace(...)`.
 
     Example:
         >>> import numpy as np, kernelbayes as kb

@@ -37,7 +37,7 @@ def refit_without_each_point(K, V, shift):
 
 
 def equation_2_52(K, L, reg, folds=5):
-    """Hsu (2020), equation 2.52 from Gram matrices: errors are expanded, and |C|^2 = tr(A' K A L)."""
+    """Hsu (2019), equation 2.52 from Gram matrices: errors are expanded, and |C|^2 = tr(A' K A L)."""
     n = len(K)
     losses = []
     for fold in range(min(folds, n)):

@@ -75,7 +75,7 @@ class MeanEmbedding(Decoding, Embedding):
         weights: one signed number per point; uniform if not given. They need not sum to one.
         kernel: Gaussian with the median distance if not given.
 
-    Kanagawa (2016), equations 2.13-2.15; Hsu (2020), definition 2.23.
+    Kanagawa (2016), equations 2.13-2.15; Hsu (2019), definition 2.23.
 
     Example:
         >>> import numpy as np, kernelbayes as kb

@@ -3,7 +3,7 @@ r"""Covariance and cross-covariance operators, from samples or from a rule.
 .. math:: \hat C_{XY} = \sum_{ij} B_{ij}\, k(x_i, \cdot) \otimes \ell(y_j, \cdot)
 
 with `B = diag(w)` for a weighted sample of pairs, less `w w' / sum(w)` when centred, or a full matrix from the chain rule.
-Hsu (2020), definition 2.24; Quadrature notes, section 1. Norms go through the kernels; spectra through features.
+Hsu (2019), definition 2.24; Quadrature notes, section 1. Norms go through the kernels; spectra through features.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class SetKernel(Kernel):
 
     .. math:: k(S, T) = \exp\Big(-\frac{\|\hat\mu_S - \hat\mu_T\|^2_{\mathcal H}}{2 \ell^2}\Big)
 
-    where the embeddings are taken with the `base` kernel. Input is a list of arrays (n_i, d), of any lengths. Hsu (2020),
+    where the embeddings are taken with the `base` kernel. Input is a list of arrays (n_i, d), of any lengths. Hsu (2019),
     section 4.6; Muandet et al. (2012).
 
     Example:
@@ -89,7 +89,7 @@ class MappedKernel(Kernel):
     r"""A kernel on a feature map, :math:`k(x, y) = k_0(g(x), g(y))`.
 
     `map` takes an array of points (n, d) to features (n, p); an Equinox module is taken to act on one point and is
-    applied to each. Its parameters are part of the kernel. Hsu (2020), section 3.9.
+    applied to each. Its parameters are part of the kernel. Hsu (2019), section 3.9.
 
     Example:
         >>> import numpy as np, kernelbayes as kb

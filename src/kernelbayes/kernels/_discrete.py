@@ -16,7 +16,7 @@ from ._stationary import _distances
 class Delta(Kernel):
     r"""The Kronecker kernel :math:`k(x, y) = 1` if x = y, else 0, on labels of any kind.
 
-    The kernel of a class label in multiclass conditional embeddings. Hsu (2020), section 3.3.
+    The kernel of a class label in multiclass conditional embeddings. Hsu (2019), section 3.3.
 
     Example:
         >>> import kernelbayes as kb

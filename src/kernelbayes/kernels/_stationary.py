@@ -71,7 +71,7 @@ class Gaussian(_Stationary):
 
     .. math:: k(x, y) = \exp\Big(-\tfrac12 \sum_j (x_j - y_j)^2 / \ell_j^2\Big)
 
-    Characteristic and infinitely smooth. `lengthscale` is one number or one per column. Hsu (2020), section 2.2.
+    Characteristic and infinitely smooth. `lengthscale` is one number or one per column. Hsu (2019), section 2.2.
 
     Example:
         >>> import kernelbayes as kb

@@ -4,7 +4,7 @@ Both measure how well the embedding predicts the features of held-out y. With co
 `M = F'F + n reg I`:
 
 - leave-one-out, in closed form: :math:`\frac1n \sum_i \|v_i - \hat v_{-i}(x_i)\|^2`;
-- k-fold validation with the penalty of Hsu (2020), equation 2.52:
+- k-fold validation with the penalty of Hsu (2019), equation 2.52:
   :math:`\frac1{n_V} \sum_j \|v_j - \Theta^\top f(x_j)\|^2 + \lambda \|\Theta\|_{HS}^2`, with
   :math:`\Theta = M_T^{-1} F_T^\top V_T` from the training part.
 

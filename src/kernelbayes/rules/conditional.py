@@ -1,6 +1,6 @@
 r"""The conditional mean embedding: regression of feature functions on feature functions.
 
-Song et al. (2009); Hsu (2020), section 2.6, definitions 2.25-2.26; Gebhardt et al. (2015), equations 5 and 16.
+Song et al. (2009); Hsu (2019), section 2.6, definitions 2.25-2.26; Gebhardt et al. (2015), equations 5 and 16.
 
 .. math:: \hat\mu_{Y|x} = \sum_i w_i(x)\, \ell(y_i, \cdot), \qquad w(x) = (K + n \lambda I)^{-1} k(x)
                         = F (F^\top F + n \lambda I)^{-1} f(x)

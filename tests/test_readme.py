@@ -1,0 +1,27 @@
+"""The snippets of the README run as printed, one after the other."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+@pytest.mark.skipif(not README.exists(), reason="the README is not beside the tests")
+def test_snippets_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    snippets = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    assert len(snippets) == 3
+    scope = {}
+    for snippet in snippets:
+        exec(snippet, scope)
+    assert (tmp_path / "model.npz").exists()
+    assert scope["model"].interval([[1.0]], 0.8).shape == (2, 1)
+
+
+@pytest.mark.skipif(not README.exists(), reason="the README is not beside the tests")
+def test_there_are_exactly_two_set_up_commands():
+    commands = re.findall(r"```sh\n(.*?)\n```", README.read_text(), flags=re.DOTALL)
+    start = "python3 -m venv .venv && .venv/bin/pip install "
+    assert commands == [f"{start}. && .venv/bin/kernelbayes demo", f"{start}'.[test]' && .venv/bin/pytest"]
