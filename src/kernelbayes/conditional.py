@@ -145,6 +145,8 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         if kernel is None or kernel._takes_vectors:
             _refuse_flat(X)
             X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        else:
+            vars(self).pop("n_features_in_", None)  # of an earlier fit to vectors
         if kernel is not None:
             X = kernel._check(X, "X")
         if len(X) < 2:
