@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         schema = int(description["schema"])
     except FileNotFoundError:
         raise
-    except Exception:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
         raise ValueError(f"{path} is not a file saved by kernelbayes") from None
     if schema > SCHEMA:
         raise ValueError(f"{path} was saved by a newer kernelbayes (format {schema}, this one reads up to {SCHEMA})")

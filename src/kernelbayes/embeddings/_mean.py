@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ def default_kernel(sample: Array, name: str) -> Kernel:
     return Gaussian(lengthscale_of(sample, name))
 
 
-class Embedding:
+class Embedding(abc.ABC):
     """An element of an RKHS standing for a distribution: what all embeddings can do with each other.
 
     Norms and distances go through the kernel itself, never through approximate features.
@@ -32,11 +33,13 @@ class Embedding:
         """Values of the embedding, as a function, at points."""
         return self._evaluate(self.kernel._check(X, "X"))
 
+    @abc.abstractmethod
     def _evaluate(self, X: Array) -> Array:
-        raise NotImplementedError
+        """Values at checked points."""
 
+    @abc.abstractmethod
     def _inner(self, other: Embedding) -> float:
-        raise NotImplementedError
+        """The inner product with an embedding under the same kernel."""
 
     def inner(self, other: Embedding) -> float:
         """The inner product with another embedding under the same kernel."""

@@ -9,7 +9,6 @@ representation.
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -49,16 +48,13 @@ class Features(eqx.Module):
 class Recipe(eqx.Module):
     """Settings of a representation. `fit` makes features of them."""
 
-    # A representation that is a kernel of its own (a network, one-hot labels) brings it along.
-    _own_kernel: ClassVar[bool] = False
-
     @abc.abstractmethod
     def _fit(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Features, Gram]:
         """Features, and the Gram matrix of the sample they were fitted to."""
 
-    def _kernel(self) -> Kernel:
-        """The kernel of a representation that brings its own."""
-        raise NotImplementedError(type(self).__name__)
+    def _kernel(self) -> Kernel | None:
+        """The kernel that a representation brings along: a network's, or that of one-hot labels."""
+        return None
 
     def fit(self, kernel: Kernel, X: ArrayLike, *, random_state: RandomState = None) -> Features:
         """Choose the features of a sample X for a kernel."""
@@ -67,8 +63,7 @@ class Recipe(eqx.Module):
 
 def kernel_for(recipe: Recipe | None, kernel: Kernel | None) -> Kernel | None:
     """The kernel that a recipe implies, or the one given; a clear error if the two disagree."""
-    if recipe is None or not recipe._own_kernel:
-        return kernel
-    if kernel is not None:
+    own = None if recipe is None else recipe._kernel()
+    if own is not None and kernel is not None:
         raise ValueError(f"features={type(recipe).__name__}(...) brings its own kernel; leave kernel=None")
-    return recipe._kernel()
+    return kernel if own is None else own

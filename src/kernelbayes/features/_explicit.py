@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -89,8 +89,6 @@ class OneHot(Recipe):
                [0., 0.]])
     """
 
-    _own_kernel: ClassVar[bool] = True
-
     def _kernel(self) -> Kernel:
         return Delta()
 
@@ -134,7 +132,6 @@ class Neural(Recipe):
     """
 
     network: Callable[[Any], Any]
-    _own_kernel: ClassVar[bool] = True
 
     @property
     def kernel(self) -> Kernel:
