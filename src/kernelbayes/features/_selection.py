@@ -36,7 +36,7 @@ def kmeans(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Arr
         batch_size=max(1024, 3 * size),
         random_state=int(rng.integers(2**31)),
     )
-    return clusters.fit(X / scale).cluster_centers_ * scale
+    return np.asarray(clusters.fit(X / scale).cluster_centers_, dtype=np.float64) * scale
 
 
 def herding(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
