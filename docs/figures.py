@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -15,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 import kernelbayes as kb
 from kernelbayes import plotting
+from kernelbayes.demos import bayes_rule
 from kernelbayes.plotting import ACCENT, FAINT, INK, SECOND
 
 _GREEN, _GOLD, _PURPLE = "#3a7d44", "#e09f3e", "#7b4b94"
@@ -87,6 +89,55 @@ def embeddings(out: Path) -> None:
     right.set(title="Leading eigenfunctions", xlabel="x", ylim=(-2.2, 3.2))
     right.legend(frameon=False, fontsize=8, loc="upper center", ncol=1)
     figure.savefig(out / "embeddings.png", dpi=_DPI)
+
+
+# ----------------------------------------------------------------------------------------- guide/decoding.md
+
+
+def branches(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Two branches, one taken in 70 % of cases: the data of the guide, line for line."""
+    x = rng.uniform(-2, 2, (n, 1))
+    branch = np.where(rng.random(n) < 0.7, 1, -1)
+    return x, branch * (1 + x[:, 0] ** 2) + 0.3 * rng.normal(size=n)
+
+
+def decoding(out: Path) -> None:
+    """One posterior with signed weights: its distribution function, its density, and points and a mixture for it."""
+    x, y = branches(500, np.random.default_rng(0))
+    there = kb.ConditionalEmbedding(target_kernel=kb.Gaussian(0.5), random_state=0).fit(x, y).embed([0.5])
+    truth = kb.AnalyticEmbedding(
+        kb.Mixture([stats.norm(1.25, 0.3), stats.norm(-1.25, 0.3)], [0.7, 0.3]), kb.Gaussian(0.5)
+    )
+    grid = np.linspace(-3, 3, 601)
+    figure, (left, middle, right) = plotting.new_figure(3, (11.0, 3.6))
+
+    left.plot(grid, there.cdf(grid, raw=True), color=FAINT, lw=1.2, label="running sum, raw")
+    left.plot(grid, there.cdf(grid), color=SECOND, lw=1.8, label="made to rise")
+    left.plot(grid, truth.cdf(grid), color=INK, lw=1.2, ls="--", label="true")
+    left.axhline(1.0, color=FAINT, lw=0.6, ls=":")
+    left.set(title="Distribution function", xlabel="y")
+    left.legend(frameon=False, fontsize=8, loc="upper left")
+
+    absolute = np.abs(there.weights) / np.abs(there.weights).sum()
+    scott = np.sqrt(absolute @ (y - absolute @ y) ** 2) * there.ess() ** -0.2
+    middle.fill_between(grid, there.density(grid), color=SECOND, alpha=0.35, lw=0, label="density, default")
+    middle.plot(grid, there.density(grid, scott), color=_GOLD, lw=1.4, label=f"bandwidth {scott:.1f}, by Scott's rule")
+    middle.plot(grid, truth.density(grid), color=INK, lw=1.2, ls="--", label="true")
+    middle.set(title="Density", xlabel="y", ylim=(0, 1.35))
+    middle.legend(frameon=False, fontsize=8, loc="upper left")
+
+    right.plot(grid, there.mixture(2, random_state=0).density(grid), color=_GREEN, lw=1.8, label="mixture(2)")
+    right.plot(grid, truth.density(grid), color=INK, lw=1.2, ls="--", label="true")
+    marks = (
+        (there.mean(), "o", INK, "mean"),
+        (there.mode(), "v", ACCENT, "mode"),
+        (there.preimage(), "D", _PURPLE, "preimage"),
+    )
+    for height, (point, marker, colour, label) in zip((0.04, 0.04, 0.13), marks, strict=True):
+        right.plot(point, height, marker, color=colour, ms=7, label=label, ls="none")
+    right.set(title="A mixture, and single points", xlabel="y", ylim=(0, 1.35))
+    right.legend(frameon=False, fontsize=8, loc="upper left")
+    figure.savefig(out / "decoding.png", dpi=_DPI)
 
 
 # ------------------------------------------------------------------------------------------- guide/kernels.md
@@ -201,11 +252,132 @@ def scale(out: Path) -> None:
     _time_against_size(out)
 
 
+# ------------------------------------------------------------------------------------------ guide/sampling.md
+
+
+def banana(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Points along a bent ridge."""
+    along = rng.normal(size=n)
+    return np.stack([1.3 * along, along**2 + 0.4 * rng.normal(size=n)], axis=1)
+
+
+def _distance_against_size(ax: Any, sample: kb.MeanEmbedding, rng: np.random.Generator) -> None:
+    def drawn(n: int) -> float:
+        draws = (kb.MeanEmbedding(rng.choice(sample.points, n), kernel=sample.kernel) for _ in range(5))
+        return float(np.sqrt(np.mean([sample.distance(few) ** 2 for few in draws])))
+
+    sizes = (5, 10, 20, 40, 80, 160)
+    ways = {
+        "drawn at random": (drawn, FAINT, "o"),
+        "herd(n)": (lambda n: sample.distance(sample.herd(n)), SECOND, "s"),
+        "herd(n, refine=3)": (lambda n: sample.distance(sample.herd(n, refine=3)), INK, "^"),
+        "herd(n, refine=3, continuous=True)": (
+            lambda n: sample.distance(sample.herd(n, refine=3, continuous=True, random_state=0)),
+            ACCENT,
+            "D",
+        ),
+    }
+    for name, (way, colour, marker) in ways.items():
+        ax.loglog(sizes, [way(n) for n in sizes], color=colour, marker=marker, ms=4, lw=1.4, label=name)
+    ax.set(title="Distance to the sample", xlabel="n", ylim=(2e-4, None))
+    ax.legend(frameon=False, fontsize=8, loc="lower left")
+
+
+def _signed_weights(ax: Any) -> None:
+    """A posterior with signed weights, and points of equal weight that stand for it."""
+    rng, kernel = np.random.default_rng(1), kb.Gaussian(0.35)
+    z = rng.uniform(-2.5, 2.5, (150, 1))
+    model = kb.ConditionalEmbedding(kb.Gaussian(0.5), kernel, reg=1e-5).fit(z**2 + 0.1 * rng.normal(size=(150, 1)), z)
+    posterior = model.embed([1.5])  # z is near -1.22 or 1.22
+    even = kb.resample(posterior, always=True)
+    grid = np.linspace(-2.5, 2.5, 300)
+    ax.plot(grid, posterior(grid), color=INK, lw=1.8, label="embedding")
+    ax.plot(grid, even(grid), color=ACCENT, lw=1.2, ls="--", label="resampled")
+    ax.vlines(z[:, 0], -0.3, -0.3 + 2.0 * posterior.weights, color=INK, lw=1.0)
+    taken, counts = np.unique(even.points[:, 0], return_counts=True)
+    ax.vlines(taken, -0.8, -0.8 + counts / len(even), color=ACCENT, lw=1.0)
+    ax.text(0.0, -0.2, "signed weights", ha="center", fontsize=8, color=INK)
+    ax.text(0.0, -0.7, "times taken", ha="center", fontsize=8, color=ACCENT)
+    ax.set(title="Resampling", xlabel="z", yticks=[0.0, 0.5], ylim=(-0.9, 0.85))
+    ax.legend(frameon=False, fontsize=8, loc="upper center", ncol=2)
+
+
+def herding(out: Path) -> None:
+    """Herded points on a banana, their distance against their number, and resampling of signed weights."""
+    rng = np.random.default_rng(0)
+    sample = kb.MeanEmbedding(banana(2000, rng), kernel=kb.Gaussian(0.8))
+    figure, (left, middle, right) = plotting.new_figure(3, (12.0, 3.8))
+    few = sample.herd(40, refine=3).points
+    left.plot(*sample.points.T, ".", color=FAINT, ms=1.5, alpha=0.7)
+    left.plot(*few.T, "o", color=ACCENT, ms=4, label="40 herded points")
+    left.set(title="2,000 points, and 40 that stand for them", ylim=(-1.5, 7.5), xlim=(-4.2, 4.2))
+    left.legend(frameon=False, fontsize=8, loc="upper center")
+    _distance_against_size(middle, sample, rng)
+    _signed_weights(right)
+    figure.savefig(out / "herding.png", dpi=_DPI)
+
+
+# --------------------------------------------------------------------------------------------- guide/bayes.md
+
+
+def bayes(out: Path) -> None:
+    """Prior, exact posterior and kernel posterior of the sensor in the guide, for three readings."""
+    model = kb.KernelBayesRule(random_state=0).fit(*bayes_rule.examples(600, np.random.default_rng(0)))
+    bayes_rule.figure(model).savefig(out / "bayes.png", dpi=_DPI)
+
+
+# ------------------------------------------------------------------------------------- guide/density-ratio.md
+
+
+def _relative_ratios(ax: Any) -> None:
+    """A narrow numerator: relative ratios for three alphas beside the truth."""
+    rng, grid = np.random.default_rng(1), np.linspace(-2.5, 2.5, 400)
+    wide, narrow = rng.normal(0, 1, 600), rng.normal(0.5, 0.2, 600)
+    p, q = stats.norm.pdf(grid, 0.5, 0.2), stats.norm.pdf(grid)
+    for alpha, colour in ((0.0, ACCENT), (0.1, SECOND), (0.5, _GREEN)):
+        model = kb.DensityRatio(alpha=alpha, random_state=0).fit(narrow, wide)
+        ax.plot(grid, p / (alpha * p + (1 - alpha) * q), color=colour, lw=1.0, ls="--")
+        ax.plot(grid, model(grid), color=colour, lw=1.8, label=f"$\\alpha$ = {alpha:g}")
+    ax.plot([], [], color=INK, lw=1.0, ls="--", label="true")
+    ax.plot(wide, np.full(600, -0.25), "|", color=FAINT, ms=5, mew=0.5)
+    ax.set(title="Relative ratios to a narrow numerator", xlabel="z")
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
+
+
+def density_ratio(out: Path) -> None:
+    """Two samples and their ratio, relative ratios, and the scores of the candidates."""
+    rng, grid = np.random.default_rng(0), np.linspace(15, 88, 300)
+    population, patients = rng.normal(50, 15, 1000), rng.normal(65, 10, 300)
+    model = kb.DensityRatio(random_state=0).fit(patients, population)
+    figure, (left, middle, right) = plotting.new_figure(3, (12.0, 3.8))
+    scale = 60.0  # histograms are densities, drawn on the axis of the ratio
+    for sample, colour, label in ((population, FAINT, "population"), (patients, SECOND, "patients")):
+        heights, edges = np.histogram(sample, bins=30, density=True)
+        left.stairs(scale * heights, edges, fill=True, color=colour, alpha=0.35, label=label)
+    truth = stats.norm.pdf(grid, 65, 10) / stats.norm.pdf(grid, 50, 15)
+    left.plot(grid, truth, color=INK, lw=1.0, ls="--", label="true ratio")
+    left.plot(grid, model(grid), color=ACCENT, lw=1.8, label="estimated")
+    left.set(title="Two samples and their ratio", xlabel="age", xlim=(5, 95), ylim=(0, 5.2))
+    left.legend(frameon=False, fontsize=8, loc="upper left")
+    _relative_ratios(middle)
+    table = model.scores_
+    factors, regs = np.unique(table["factor"]), np.unique(table["reg"][table["factor"] == table["factor"][0]])
+    scores = table["score"].reshape(len(factors), len(regs))
+    # steps double away from the best, so that the flat valley and the steep slopes both show
+    levels = scores.min() + 1e-3 * 2.0 ** np.arange(11)
+    right.contourf(regs, factors, scores, levels=[scores.min(), *levels], cmap="Blues_r", extend="max")
+    chosen = model.kernel_.lengthscale[0] / kb.median_lengthscale(population)
+    right.plot(model.reg_, chosen, "x", color=ACCENT, ms=8, mew=2)
+    right.set(xscale="log", yscale="log", xlabel="reg", title="Leave-one-out score of each candidate")
+    right.set_ylabel("lengthscale / median distance")
+    figure.savefig(out / "density-ratio.png", dpi=_DPI)
+
+
 def draw_all(out: Path) -> None:
     """Draw everything into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     with threadpool_limits(1):  # timings that do not depend on who else is computing
-        for draw in (first_hour, embeddings, kernels, scale):
+        for draw in (first_hour, embeddings, decoding, kernels, scale, herding, bayes, density_ratio):
             draw(out)
 
 

@@ -1,5 +1,6 @@
 """The command line, as a newcomer meets it."""
 
+import re
 import subprocess
 import sys
 
@@ -15,9 +16,10 @@ def test_demo_prints_a_page_and_writes_its_figure(tmp_path, capsys):
     assert "80% interval" in printed
     assert 15 < len(printed.splitlines()) < 60
     assert max(map(len, printed.splitlines())) < 120
-    figure = tmp_path / "figures" / "conditional-density.png"
-    assert figure.stat().st_size > 20_000
-    assert str(figure) in printed
+    for name in ("conditional-density.png", "bayes-rule.png"):
+        figure = tmp_path / "figures" / name
+        assert figure.stat().st_size > 20_000
+        assert str(figure) in printed
 
 
 def test_demo_list(capsys):
@@ -30,10 +32,59 @@ def test_unknown_demo(capsys):
     assert "there is no demo 'nonsense'; try one of conditional" in capsys.readouterr().err
 
 
-def test_folder_that_cannot_be_made(tmp_path, capsys):
+def test_experiment_list(capsys):
+    assert main(["experiment", "--list"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^resampling +Resampling weighted samples", printed, re.MULTILINE)
+    assert "Kanagawa (2016), section 5.5" in printed
+
+
+def test_experiments_need_a_name(capsys):
+    assert main(["experiment"]) == 2
+    assert capsys.readouterr().err == "kernelbayes experiment: name an experiment; --list shows them\n"
+
+
+def test_unknown_experiment(capsys):
+    assert main(["experiment", "nonsense"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("kernelbayes experiment: there is no experiment 'nonsense'; try one of ")
+    assert "resampling, decoding" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["demo", "experiment"])
+@pytest.mark.parametrize("folder", ["file", "file/below", "/proc"])
+def test_folder_that_cannot_be_written(tmp_path, capsys, command, folder):
     (tmp_path / "file").write_text("")
-    assert main(["demo", "--out", str(tmp_path / "file")]) == 2
-    assert "cannot write" in capsys.readouterr().err
+    names = ["decoding"] if command == "experiment" else []
+    assert main([command, *names, "--out", str(tmp_path / folder)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"kernelbayes {command}: cannot write to ")
+    assert error.count("\n") == 1
+
+
+def test_file_in_the_way_of_a_folder(tmp_path, capsys):
+    (tmp_path / "runs").write_text("")
+    assert main(["experiment", "decoding", "--quick", "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert str(tmp_path / "runs") in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("seed", ["-1", "1.5", "x"])
+def test_seed_that_is_none(capsys, seed):
+    with pytest.raises(SystemExit, match="2"):
+        main(["experiment", "decoding", f"--seed={seed}"])
+    assert "a whole number from 0 was wanted" in capsys.readouterr().err
+
+
+def test_interrupted_experiment(tmp_path, capsys, monkeypatch):
+    def interrupted(*arguments, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kernelbayes.experiments.run", interrupted)
+    assert main(["experiment", "decoding", "--out", str(tmp_path)]) == 130
+    assert "the same command goes on from here" in capsys.readouterr().err
 
 
 def test_no_command_and_version(capsys):

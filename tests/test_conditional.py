@@ -148,7 +148,7 @@ class TestRuleByRepresentation:
         @jax.jit
         def compiled(gram, coordinates, prior, alpha):
             factor = conditional.operator(gram.core(), gram.size, REG)
-            pushed = sum_rule.push(gram, factor, prior, alpha)
+            pushed = sum_rule.push(gram, factor, alpha @ prior)
             return conditional.weights(gram, factor, coordinates), pushed
 
         with jax.enable_x64(True):
@@ -334,10 +334,8 @@ def test_reg_alone_is_chosen_for_a_given_kernel():
 
 
 def test_large_samples_use_a_subspace_and_hold_out(monkeypatch):
-    import kernelbayes.conditional as module
-
-    monkeypatch.setattr(module, "_EXACT_POINTS", 1200)
-    monkeypatch.setattr(module, "_DEFAULT_SUBSPACE", 200)
+    monkeypatch.setattr("kernelbayes.features._landmark._EXACT_POINTS", 1200)
+    monkeypatch.setattr("kernelbayes.features._landmark._DEFAULT_SUBSPACE", 200)
     X, y = make_friedman1(2500, n_features=5, noise=1.0, random_state=0)
     X_test, y_test = make_friedman1(500, n_features=5, noise=0.0, random_state=1)
     model = kb.ConditionalEmbedding(random_state=0).fit(X, y)

@@ -56,6 +56,16 @@ def test_fitted_estimators(recipe, tmp_path):
     assert again.features_.rank == model.features_.rank
 
 
+@pytest.mark.parametrize("rule", ["iw", "kbr", "dmo"])
+def test_bayes_rules_and_posteriors(rule, tmp_path):
+    model = kb.KernelBayesRule(rule, kb.Gaussian(2.0), kb.Gaussian(1.0), reg=1e-2, prior_reg=1e-3).fit(X, Y)
+    posterior = model.posterior(X[:4], Y[:30])
+    again = round_trip(model, tmp_path).posterior(X[:4], Y[:30])
+    np.testing.assert_allclose(again.weights, posterior.weights, atol=1e-9)
+    assert round_trip(posterior, tmp_path).health.condition == posterior.health.condition
+    np.testing.assert_array_equal(round_trip(posterior[1], tmp_path).mean(), posterior[1].mean())
+
+
 def test_labels_and_sets(tmp_path):
     labels = np.array(["a", "b"] * 10)
     model = kb.ConditionalEmbedding(features=kb.OneHot(), reg=1e-3).fit(labels, np.arange(20.0))

@@ -2,18 +2,26 @@
 
 from ._linalg import FactorisationError
 from ._persist import load, save
+from .bayes import KernelBayesRule, bayes_rule
 from .conditional import ConditionalEmbedding
+from .density_ratio import DensityRatio
 from .embeddings import (
     AnalyticEmbedding,
     Covariance,
     CrossCovariance,
+    Health,
     MeanEmbedding,
+    Posterior,
+    Posteriors,
+    PosteriorWarning,
     TestResult,
     embed,
+    herd_subset,
     hsic,
     hsic_test,
     mmd,
     mmd_test,
+    resample,
 )
 from .features import (
     Exact,
@@ -49,28 +57,34 @@ from .kernels import (
     unit_interval,
 )
 from .kernels._distributions import Mixture, NoClosedForm
-from .learning import BoundWarning, Optimum, minimise
+from .learning import MLP, BoundWarning, ConvNet, LearnedFeatures, Optimum, learn_features, minimise
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "MLP",
     "AnalyticEmbedding",
     "BoundWarning",
     "Brownian",
     "ConditionalEmbedding",
+    "ConvNet",
     "Covariance",
     "CrossCovariance",
     "Delta",
+    "DensityRatio",
     "Exact",
     "FactorisationError",
     "Features",
     "FunctionKernel",
     "Gaussian",
+    "Health",
     "HistogramIntersection",
     "IncompleteCholesky",
     "InfinitePolynomial",
     "Kernel",
+    "KernelBayesRule",
     "Laplace",
+    "LearnedFeatures",
     "Linear",
     "MappedKernel",
     "Matern",
@@ -82,6 +96,9 @@ __all__ = [
     "Optimum",
     "PeriodicSobolev",
     "Polynomial",
+    "Posterior",
+    "PosteriorWarning",
+    "Posteriors",
     "PrecomputedKernel",
     "RandomFourier",
     "RationalQuadratic",
@@ -90,9 +107,12 @@ __all__ = [
     "SpatialPyramid",
     "Subspace",
     "TestResult",
+    "bayes_rule",
     "embed",
+    "herd_subset",
     "hsic",
     "hsic_test",
+    "learn_features",
     "load",
     "median_lengthscale",
     "minimise",
@@ -100,6 +120,7 @@ __all__ = [
     "mmd_test",
     "nonnegative",
     "positive",
+    "resample",
     "save",
     "unit_interval",
 ]

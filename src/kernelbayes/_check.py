@@ -71,6 +71,12 @@ def vectors(value: Any, name: str, *, width: int | None = None) -> Array:
     return _finite(array, name)
 
 
+def arrays(value: Any, name: str) -> Array:
+    """Finite float64 points that are arrays of one shape, such as images: (n, ...); a 1-d array is n points on the line."""
+    array = _as_numbers(value, name)
+    return _finite(_not_empty(array, name), name) if array.ndim > 2 else vectors(array, name)
+
+
 def labels(value: Any, name: str) -> Array:
     """Labels of any comparable kind as an array (n,) or (n, c); missing values are refused."""
     array = table(value, name)

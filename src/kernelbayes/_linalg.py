@@ -19,8 +19,9 @@ so that `scatter(c(x) (core + s I)^-1)` is `(K + s I)^-1 k(x)` in both: for the 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,7 +34,7 @@ from ._typing import AnyArray, Array
 _FIRST_JITTER, _LAST_JITTER = 1e-14, 1e-8
 
 
-_potrf, _pstrf = scipy.linalg.get_lapack_funcs(("potrf", "pstrf"), dtype=np.float64)
+_potrf, _pstrf, _pocon, _gecon = scipy.linalg.get_lapack_funcs(("potrf", "pstrf", "pocon", "gecon"), dtype=np.float64)
 (_syrk,) = scipy.linalg.get_blas_funcs(("syrk",), dtype=np.float64)
 
 
@@ -85,6 +86,47 @@ def solve(L: AnyArray, B: AnyArray) -> AnyArray:
     return solve_lower(L, solve_lower(L, B), transposed=True)
 
 
+def lu(A: AnyArray, name: str) -> tuple[AnyArray, AnyArray]:
+    """LU factors of a square matrix that need not be definite, for `lu_solve`."""
+    if namespace(A) is jnp:
+        return jax_linalg.lu_factor(A)
+    if not np.isfinite(A).all():
+        raise FactorisationError(f"{name} ({len(A)} x {len(A)}) holds NaN or infinite values")
+    with warnings.catch_warnings():  # a zero pivot is told below, by name
+        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
+        factors, pivots = scipy.linalg.lu_factor(A, check_finite=False)
+    if (np.diagonal(factors) == 0.0).any():
+        raise FactorisationError(f"{name} ({len(A)} x {len(A)}) is singular; a larger regulariser helps")
+    return factors, pivots
+
+
+def lu_solve(factors: tuple[AnyArray, AnyArray], B: AnyArray) -> AnyArray:
+    """`A^-1 B` from the LU factors of A."""
+    if namespace(factors[0], B) is jnp:
+        return jax_linalg.lu_solve(factors, B)
+    return scipy.linalg.lu_solve(factors, B, check_finite=False)
+
+
+def condition(A: Array, factors: Any, shift: float = 0.0) -> float:
+    """Estimated condition number, in the 1-norm, of `A + shift I` from its Cholesky or LU factors: O(r^2)."""
+    if not len(A):
+        return 1.0
+    diagonal = np.diagonal(A)
+    norm = float((np.abs(A).sum(0) - np.abs(diagonal) + np.abs(diagonal + shift)).max())
+    reciprocal = _gecon(factors[0], norm)[0] if isinstance(factors, tuple) else _pocon(factors, norm, uplo="L")[0]
+    return float(1.0 / reciprocal) if reciprocal > 0 else np.inf
+
+
+def inverses(A: Array) -> tuple[Array, Array]:
+    """Inverses and log determinants of a stack (..., d, d) of small positive definite matrices."""
+    try:
+        L = np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        raise FactorisationError(f"a stack of matrices {A.shape} holds one that is not positive definite") from None
+    half = np.linalg.solve(L, np.broadcast_to(np.eye(A.shape[-1]), A.shape))
+    return half.swapaxes(-1, -2) @ half, 2.0 * np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(-1)
+
+
 def eigh(A: AnyArray, *, definite: bool = True) -> tuple[AnyArray, AnyArray]:
     """Eigenvalues in falling order and their vectors of a symmetric matrix; none below zero where it is semidefinite."""
     xp = namespace(A)
@@ -122,6 +164,32 @@ class PivotedCholesky(NamedTuple):
     residual: Array  # what is left of the diagonal
 
 
+def dense_pivoted_cholesky(K: Array, *, rank: int, tol: float) -> PivotedCholesky:
+    """The same as `pivoted_cholesky`, of a Gram matrix that is at hand: LAPACK is many times faster on small ones."""
+    diagonal = np.diagonal(K).copy()
+    largest = float(diagonal.max(initial=0.0))
+    if not np.isfinite(diagonal).all():
+        raise FactorisationError(f"the Gram matrix ({len(K)} x {len(K)}) holds NaN or infinite values")
+    # near machine precision a little below it: what LAPACK has left of the diagonal is rounded more than in the loop below
+    floor = largest * (tol if tol > 1e-14 else 0.3 * tol)
+    L, order, found, _ = _pstrf(K.T, tol=floor, lower=1)
+    r = min(int(found), rank) if largest > 0.0 else 0
+    factor, pivots = np.empty((len(K), r)), (order[:r] - 1).astype(np.intp)
+    factor[order - 1] = np.tril(L[:, :r])
+    residual = diagonal - (factor * factor).sum(1)
+    residual[pivots] = 0.0
+    _refuse_indefinite(residual, largest, len(pivots))
+    return PivotedCholesky(factor, pivots, np.maximum(residual, 0.0))
+
+
+def _refuse_indefinite(residual: Array, largest: float, steps: int) -> None:
+    if residual.min() < -1e-8 * largest or largest == 0.0 > residual.min():
+        raise FactorisationError(
+            f"the kernel is not positive semidefinite on these {len(residual)} points: {residual.min():.3g} is left of its "
+            f"diagonal, of at most {largest:.3g}, after {steps} steps of a Cholesky factorisation"
+        )
+
+
 def pivoted_cholesky(diagonal: Array, column: Callable[[int], Array], *, rank: int, tol: float) -> PivotedCholesky:
     """Greedy incomplete Cholesky of a Gram matrix that is never formed: O(n r) memory, O(n r^2) time.
 
@@ -131,22 +199,18 @@ def pivoted_cholesky(diagonal: Array, column: Callable[[int], Array], *, rank: i
     n = len(diagonal)
     largest = float(diagonal.max(initial=0.0))
     residual = diagonal.astype(np.float64, copy=True)
-    floor, slack = tol * largest, -1e-8 * largest
+    floor = tol * largest
     rank = min(rank, n)
     rows = np.empty((min(rank, 64), n))  # F', grown as needed; one contiguous row per pivot
     pivots = np.empty(rank, dtype=np.intp)
     r = 0
     while r < rank:
         p = int(residual.argmax())
-        if residual.min() < slack or largest == 0.0 > residual.min():
-            raise FactorisationError(
-                f"the kernel is not positive semidefinite on these {n} points: {residual.min():.3g} is left of its "
-                f"diagonal, of at most {largest:.3g}, after {r} steps of a Cholesky factorisation"
-            )
+        _refuse_indefinite(residual, largest, r)
         if residual[p] <= floor:
             break
         if r == len(rows):
-            rows = np.concatenate([rows, np.empty((min(r, rank - r), n))])
+            rows = np.concatenate([rows, np.empty((min(max(r, 64), rank - r), n))])
         row = rows[r]
         np.subtract(column(p), rows[:r, p] @ rows[:r], out=row)
         row /= np.sqrt(residual[p])
@@ -171,6 +235,10 @@ class LowRank(NamedTuple):
     def core(self) -> AnyArray:
         """`F' F`."""
         return self.factor.T @ self.factor
+
+    def weighted_core(self, weights: AnyArray) -> AnyArray:
+        """`F' diag(weights) F`, for weights of either sign."""
+        return (self.factor.T * weights) @ self.factor
 
     def gather(self, Y: AnyArray) -> AnyArray:
         """`F' Y`: from values at the points to coordinates."""
@@ -199,6 +267,10 @@ class Dense(NamedTuple):
         """`K`."""
         return self.matrix
 
+    def weighted_core(self, weights: AnyArray) -> AnyArray:
+        """Refused: `F' D F` needs a factor of K. Take one first (`features.factored`), or use `WeightedRidge`."""
+        raise TypeError("a dense Gram matrix has no factor F, so no F' D F")
+
     def gather(self, Y: AnyArray) -> AnyArray:
         """`Y`: the coordinates are the points' own."""
         return Y
@@ -222,6 +294,10 @@ class Gram(Protocol):
 
     def core(self) -> AnyArray:
         """The matrix to be regularised."""
+        ...
+
+    def weighted_core(self, weights: AnyArray) -> AnyArray:
+        """`F' diag(weights) F`; a dense Gram matrix has no factor and refuses."""
         ...
 
     def gather(self, Y: AnyArray) -> AnyArray:
@@ -253,3 +329,42 @@ def leave_one_out(gram: LowRank | Dense, shift: AnyArray, V: AnyArray) -> AnyArr
     leverage = (half * half).sum(0)
     fitted = half.T @ (half @ V)
     return ((V - fitted).T / (1.0 - leverage)).T
+
+
+class WeightedRidge:
+    """Ridge regression on a sample with weights `d >= 0`: `w(x) = D F (F' D F + s I)^-1 f(x)`.
+
+    By push-through that is `S (S K S + s I)^-1 S k(x)` with `S = sqrt(D)`, the form used where K is held as it is or the
+    points are fewer than the coordinates.
+    """
+
+    def __init__(self, gram: Gram, weights: AnyArray, shift: AnyArray):
+        xp = namespace(weights)
+        self.gram, self.root, self.shift = gram, xp.sqrt(weights), shift
+        self.scaled: AnyArray = None
+        if isinstance(gram, Dense):
+            self.matrix = self.root[:, None] * gram.matrix * self.root
+        elif isinstance(gram, LowRank):
+            self.scaled = gram.factor * self.root[:, None]
+            self.matrix = self.scaled @ self.scaled.T if self._dual else self.scaled.T @ self.scaled
+        else:
+            self.matrix = gram.weighted_core(weights)
+        self.factor = cholesky(self.matrix, "the weighted Gram matrix", shift)
+
+    @property
+    def _dual(self) -> bool:
+        return self.scaled.shape[0] < self.scaled.shape[1]
+
+    def weights(self, coordinates: AnyArray) -> AnyArray:
+        """Weights (t, n) for points given by their coordinates (t, r)."""
+        if isinstance(self.gram, Dense):
+            return solve(self.factor, (coordinates * self.root).T).T * self.root
+        if self.scaled is None:
+            return self.gram.scatter(solve(self.factor, coordinates.T).T) * self.root**2
+        if self._dual:
+            return solve(self.factor, self.scaled @ coordinates.T).T * self.root
+        return (solve(self.factor, coordinates.T).T @ self.scaled.T) * self.root
+
+    def condition(self) -> float:
+        """Estimated condition number of the matrix that was factorised."""
+        return condition(self.matrix, self.factor, float(self.shift))

@@ -16,13 +16,16 @@ from typing import Any
 import jax
 import numpy as np
 
+from .bayes import KernelBayesRule
 from .conditional import ConditionalEmbedding
-from .embeddings import CrossCovariance, Embedding, TestResult
+from .density_ratio import DensityRatio
+from .embeddings import CrossCovariance, Embedding, Health, Posteriors, TestResult
 from .features import Features, Recipe
 from .kernels import Kernel
 from .kernels._distributions import Column, Independent, Mixture, Normal
 from .learning import Optimum
 from .learning._conditional import ConditionalParameters, Regulariser
+from .learning._networks import MLP, ConvNet, Standardised
 
 SCHEMA = 1
 _ROOTS: tuple[type, ...] = (
@@ -36,12 +39,19 @@ _ROOTS: tuple[type, ...] = (
     ConditionalParameters,
     Regulariser,
     ConditionalEmbedding,
+    DensityRatio,
+    KernelBayesRule,
+    Health,
+    Posteriors,
     Column,
     Independent,
     Normal,
     Mixture,
+    MLP,
+    ConvNet,
+    Standardised,
 )
-_DERIVED = ("_gram_cache",)  # rebuilt on use
+_DERIVED = ("_gram_cache", "_reach")  # rebuilt on use
 
 
 def _family(cls: type) -> Iterable[type]:
@@ -58,7 +68,8 @@ def _known() -> dict[str, type]:
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator, an embedding, a kernel or features to a file.
 
-    What holds a function of yours (a `FunctionKernel`, a network) cannot be written as data and raises ValueError.
+    What holds a function of yours (a `FunctionKernel`, a network that is not `kb.MLP` or `kb.ConvNet`) cannot be written as
+    data and raises ValueError.
 
     Example:
         >>> import os, tempfile, numpy as np, kernelbayes as kb

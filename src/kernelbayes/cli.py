@@ -1,39 +1,92 @@
-"""The command line: `kernelbayes demo`, and later the jobs on CSV files."""
+"""The command line: `kernelbayes demo`, `kernelbayes experiment`, and later the jobs on CSV files."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import __version__, demos
+from . import __version__, demos, experiments
+from ._catalogue import Catalogue
+
+
+class _Refusal(Exception):
+    """Something in the arguments that stops a command before it starts, in one line."""
+
+
+def _known(kind: str, names: Sequence[str], catalogue: Catalogue) -> None:
+    for name in names:
+        if name not in catalogue:
+            raise _Refusal(f"there is no {kind} {name!r}; try one of {', '.join(catalogue)}")
+
+
+def _list(catalogue: Catalogue) -> None:
+    """Names with titles, and with sources where there are any."""
+    width = max(map(len, catalogue)) + 2
+    for name, module in catalogue.items():
+        print(f"{name:{width}}{module.TITLE}")
+        if hasattr(module, "SOURCE"):
+            print(f"{'':{width}}{module.SOURCE}")
+
+
+def _folder(out: str) -> Path:
+    """The folder for results, made if need be, or a refusal if nothing can be written there."""
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            return Path(out)
+    except OSError as reason:
+        raise _Refusal(f"cannot write to {out}: {reason.strerror}") from None
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a whole number from 0 was wanted, got {text!r}")
+    return int(text)
+
+
+def _heading(title: str) -> None:
+    print(f"\n{title}\n{'-' * len(title)}", flush=True)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
     if arguments.list:
-        for name in demos.DEMOS:
-            print(f"{name:14s} {demos.title(name)}")
+        _list(demos.DEMOS)
         return 0
-    unknown = [name for name in arguments.names if name not in demos.DEMOS]
-    if unknown:
-        print(
-            f"kernelbayes demo: there is no demo {unknown[0]!r}; try one of {', '.join(demos.DEMOS)}", file=sys.stderr
-        )
-        return 2
-    out = Path(arguments.out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as reason:
-        print(f"kernelbayes demo: cannot write to {out}: {reason.strerror}", file=sys.stderr)
-        return 2
+    _known("demo", arguments.names, demos.DEMOS)
+    out = _folder(arguments.out)
     for name in arguments.names or demos.DEMOS:
         start = time.perf_counter()
-        print(f"\n{demos.title(name)}\n{'-' * len(demos.title(name))}", flush=True)
+        _heading(demos.title(name))
         report = demos.run(name, out, arguments.seed)
         print("\n".join(report.lines))
         print(f"\n{time.perf_counter() - start:.1f} s. Figure: {', '.join(map(str, report.figures))}", flush=True)
+    return 0
+
+
+def _experiment(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        _list(experiments.EXPERIMENTS)
+        return 0
+    if not arguments.names:
+        raise _Refusal("name an experiment; --list shows them")
+    _known("experiment", arguments.names, experiments.EXPERIMENTS)
+    out = _folder(arguments.out)
+    for name in arguments.names:
+        module = experiments.EXPERIMENTS[name]
+        _heading(module.TITLE)
+        print(module.SOURCE + (" (a quick run: fewer repeats and cases)" if arguments.quick else ""), flush=True)
+        try:
+            done = experiments.run(name, out, arguments.seed, arguments.quick, progress=True, fresh=arguments.fresh)
+        except KeyboardInterrupt:
+            print("\nstopped; the same command goes on from here", file=sys.stderr)
+            return 130
+        except OSError as reason:  # a full disk, a file where a folder should be
+            raise _Refusal(str(reason)) from None
+        print("\n".join(["", *done.lines()]), flush=True)
     return 0
 
 
@@ -45,13 +98,22 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     demo = commands.add_parser("demo", help="show the main jobs on made-up data and write figures")
     demo.add_argument("names", nargs="*", metavar="NAME", help="which demos to run (default: all)")
-    demo.add_argument(
-        "--out", default="kernelbayes-demo", metavar="DIR", help="folder for figures (default: %(default)s)"
-    )
-    demo.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
-    demo.add_argument("--list", action="store_true", help="list the demos and stop")
+    _shared_options(demo, "demos", "kernelbayes-demo")
     demo.set_defaults(run=_demo)
+    experiment = commands.add_parser("experiment", help="repeat a published experiment and check its claims")
+    experiment.add_argument("names", nargs="*", metavar="NAME", help="which experiments to run")
+    experiment.add_argument("--quick", action="store_true", help="fewer repeats and cases, to see it work")
+    experiment.add_argument("--fresh", action="store_true", help="forget the repeats saved by an earlier call")
+    _shared_options(experiment, "experiments", "kernelbayes-experiments")
+    experiment.set_defaults(run=_experiment)
     return parser
+
+
+def _shared_options(command: argparse.ArgumentParser, what: str, folder: str) -> None:
+    command.add_argument("--out", default=folder, metavar="DIR", help="folder for results (default: %(default)s)")
+    command.add_argument("--seed", type=_seed, default=0, help="random seed (default: %(default)s)")
+    command.add_argument("--list", action="store_true", help=f"list the {what} and stop")
+    command.set_defaults(command=what.removesuffix("s"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,6 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         return parsed.run(parsed)
+    except _Refusal as reason:
+        print(f"kernelbayes {parsed.command}: {reason}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         return 130

@@ -16,16 +16,13 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from . import _check
 from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
-from .embeddings import CrossCovariance, MeanEmbedding, evaluate_function, quantiles, tails
-from .features import Exact, IncompleteCholesky, Recipe, Streamed, Subspace, kernel_for, represent
-from .kernels import Gaussian, Kernel, Laplace
+from .embeddings import CrossCovariance, Embedding, MeanEmbedding, evaluate_function, mean_coordinates, quantiles, tails
+from .features import IncompleteCholesky, Recipe, Streamed, default_recipe, kernel_for, represent
+from .kernels import Gaussian, Kernel
 from .kernels._bandwidth import lengthscale_of
-from .learning import MOST_POINTS, holdout_reg, target_features, tune_kernel, tune_reg
+from .learning import MOST_POINTS, default_target_kernel, holdout_reg, scored_features, tune_kernel, tune_reg
 from .rules import chain_rule, conditional, sum_rule
 
-# Up to here the kernel is used exactly by default; beyond, on a subspace.
-_EXACT_POINTS = 3000
-_DEFAULT_SUBSPACE = 1000
 # Points held out to choose reg in a sample too large to leave each out, and landmarks that stand in for a dense matrix.
 _HELD_OUT = 2000
 _STAND_IN_RANK = 1024
@@ -110,20 +107,24 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, Y: ArrayLike) -> ConditionalEmbedding:
         """Learn from pairs: X (n, d), or what the kernel takes, and Y (n,), (n, p) or what the target kernel takes."""
+        self._solve(*self._represent(X, Y))
+        return self
+
+    def _represent(self, X: Any, Y: Any) -> tuple[Array, np.random.Generator]:
+        """Check the pairs, choose the kernel and represent the sample; the targets that choices are scored on."""
         self._check_settings()
         rng = _check.generator(self.random_state)
         kernel = kernel_for(self.features, self.kernel)
         X, Y = self._check_pairs(X, Y, kernel)
         self.X_, self.Y_ = X, Y
-        self.target_kernel_ = self.target_kernel or _default_target_kernel(Y)
+        self.target_kernel_ = self.target_kernel or default_target_kernel(Y)
         open_choices = kernel is None or self.reg is None
         targets = self._targets(rng) if open_choices else np.zeros((len(X), 0))
         self.tuning_ = None
         self.kernel_ = kernel or self._choose_kernel(targets, rng)
-        recipe = self.features or (Exact() if len(X) <= _EXACT_POINTS else Subspace(_DEFAULT_SUBSPACE))
+        recipe = self.features or default_recipe(len(X))
         self.features_, self._gram_cache = recipe._fit(self.kernel_, X, rng)
-        self._solve(targets, rng)
-        return self
+        return targets, rng
 
     def _check_settings(self) -> None:
         if self.reg is not None:
@@ -142,7 +143,9 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
             raise ValueError("ard=True learns the lengthscales of the default kernel; leave kernel=None")
 
     def _check_pairs(self, X: Any, Y: Any, kernel: Kernel | None) -> tuple[Array, Array]:
-        if kernel is None or kernel._takes_vectors:
+        if kernel is None or (
+            kernel._takes_vectors and getattr(X, "ndim", 2) < 3
+        ):  # images are for the kernel to check
             _refuse_flat(X)
             X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         else:
@@ -164,12 +167,7 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
 
     def _targets(self, rng: np.random.Generator) -> Array:
         """What hyperparameters are scored on: features of the target kernel and, by default, y itself."""
-        features = target_features(self.target_kernel_, self.Y_, rng, centred=self.intercept)
-        if self.target_kernel is not None:
-            return features
-        spread = self.Y_.std(0)
-        numbers = (self.Y_ - self.Y_.mean(0) if self.intercept else self.Y_) / np.where(spread > 0, spread, 1.0)
-        return np.concatenate([features, numbers / np.sqrt(self.Y_.shape[1])], axis=1)
+        return scored_features(self.Y_, self.target_kernel, rng, centred=self.intercept)
 
     def _choose_kernel(self, targets: Array, rng: np.random.Generator) -> Kernel:
         scale = np.asarray(lengthscale_of(self.X_, "X", per_column=True))
@@ -230,9 +228,9 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
     def embed(self, x: ArrayLike) -> MeanEmbedding:
         """The embedding of y at one point x, given as (d,) or (1, d)."""
         check_is_fitted(self)
-        if hasattr(self, "n_features_in_"):
+        if hasattr(self, "n_features_in_") or self.X_.ndim > 2:
             x = np.asarray(x)
-            x = x[None] if x.ndim == 1 else x
+            x = x[None] if x.ndim == self.X_.ndim - 1 else x
         weights = self.weights(x)
         if len(weights) != 1:
             raise ValueError(f"embed takes one point, got {len(weights)}; use weights, expect or predict for several")
@@ -287,10 +285,11 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         """
         return self.quantile(X, tails(level))
 
-    def push(self, prior: MeanEmbedding) -> MeanEmbedding:
+    def push(self, prior: Embedding) -> MeanEmbedding:
         """The sum rule: the embedding of y when x follows `prior`, an embedding on x.
 
-        Of the prior only its points and weights are used; they are seen through the kernel of this model.
+        Of a weighted sample the points and weights are used, of a `kb.AnalyticEmbedding` the distribution; either is seen
+        through the kernel of this model.
 
         Example:
             >>> import numpy as np, kernelbayes as kb
@@ -300,9 +299,12 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
             >>> model.push(prior).mean().round(2)
             array([1.])
         """
-        coordinates, weights = self._prior(prior)
-        pushed = sum_rule.push(self._gram, self.factor_, coordinates, weights)
-        return MeanEmbedding(self.Y_, self._complete(pushed, weights.sum()), self.target_kernel_)
+        check_is_fitted(self)
+        if not isinstance(prior, Embedding):
+            raise ValueError(f"prior must be an embedding on x, such as kb.MeanEmbedding, got {type(prior).__name__}")
+        pushed = sum_rule.push(self._gram, self.factor_, mean_coordinates(self.features_, prior))
+        total = prior.weights.sum() if isinstance(prior, MeanEmbedding) else 1.0
+        return MeanEmbedding(self.Y_, self._complete(pushed, total), self.target_kernel_)
 
     def chain(self, prior: MeanEmbedding, order: str = "second") -> CrossCovariance:
         """The chain rule: the joint embedding of (y, x) when x follows `prior`, as an uncentred operator.
@@ -347,8 +349,3 @@ def _refuse_flat(X: Any) -> None:
             f"Expected 2D array, got 1D array instead: X is a flat list of {len(X)} values. Reshape your data with "
             "X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one point."
         )
-
-
-def _default_target_kernel(Y: Array) -> Kernel:
-    varies = np.ptp(Y, axis=0).any()  # a constant y is a legitimate, if dull, distribution to predict
-    return Laplace(lengthscale_of(Y, "Y", per_column=True) if varies else 1.0)

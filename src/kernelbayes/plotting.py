@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ._typing import Array
 from .conditional import ConditionalEmbedding
+from .embeddings import MeanEmbedding
 
 INK, ACCENT, SECOND, FAINT = "#1b2a41", "#d1495b", "#2e86ab", "#9aa5b1"
 
@@ -72,6 +73,41 @@ def conditional_density(
     side.spines["left"].set_visible(False)
     side.plot([], [], color=ACCENT, lw=3, label=f"{level:.0%} interval")
     side.legend(*_first_of_each(side), frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 0.05))
+    return figure
+
+
+def posterior_densities(
+    posteriors: Sequence[MeanEmbedding],
+    grid: Array,
+    titles: Sequence[str],
+    *,
+    prior: Array | None = None,
+    exact: Sequence[Array] | None = None,
+    level: float = 0.9,
+    xlabel: str = "z",
+) -> Any:
+    """Posteriors of one quantity side by side: density and interval, beside the prior and the exact density if known.
+
+    Args:
+        posteriors: embeddings on one column.
+        grid: where densities are drawn (g,).
+        titles: one for each.
+        prior: density of the prior on the grid.
+        exact: exact posterior densities on the grid, one for each.
+        level: mass of the interval drawn.
+        xlabel: what the quantity is called.
+    """
+    figure, axes = new_figure(len(posteriors), (3.5 * len(posteriors), 3.2))
+    for i, (ax, posterior) in enumerate(zip(np.ravel(axes), posteriors, strict=True)):
+        if prior is not None:
+            ax.plot(grid, prior, color=FAINT, lw=1.4, ls="--", label="prior")
+        if exact is not None:
+            ax.plot(grid, exact[i], color=INK, lw=1.4, label="exact posterior")
+        ax.fill_between(grid, posterior.density(grid), color=SECOND, alpha=0.4, label="kernel posterior")
+        ax.plot(posterior.interval(level)[:, 0], [0, 0], color=ACCENT, lw=3, label=f"its {level:.0%} interval")
+        ax.set(xlabel=xlabel, title=titles[i], yticks=[], ylim=(-0.02, None))
+        ax.spines["left"].set_visible(False)
+    np.ravel(axes)[-1].legend(frameon=False, fontsize=8, loc="upper left")
     return figure
 
 

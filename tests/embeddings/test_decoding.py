@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import integrate, stats
 
 import kernelbayes as kb
+from kernelbayes.embeddings import _decode
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, -1.0], [0.0, 0.0, 2.0]])
@@ -175,6 +176,203 @@ def test_a_constant_column_has_a_density():
     assert a.density([[0.0, 1.0]])[0] > 0
 
 
+def test_default_density_keeps_several_humps_apart():
+    """Scott's rule takes two humps for one of the same variance, and smears them; integrated squared errors."""
+    truth = stats.norm(-2, 0.5), stats.norm(2, 0.5)
+    grid = np.linspace(-6, 6, 601)
+    expected = 0.5 * (truth[0].pdf(grid) + truth[1].pdf(grid))
+    for n in (100, 1000):
+        rng = np.random.default_rng(n)
+        x = np.concatenate([t.rvs(n // 2, random_state=rng) for t in truth])
+        a = kb.MeanEmbedding(x, kernel=kb.Gaussian(1.0))
+        errors = [np.sum((a.density(grid, h) - expected) ** 2) * 0.02 for h in (None, x.std() * n**-0.2)]
+        assert errors[0] < 0.25 * errors[1]
+        assert errors[0] < 2.0 * min(np.sum((a.density(grid, h) - expected) ** 2) * 0.02 for h in np.geomspace(0.05, 1))
+
+
+def ridge_weights(target, points, kernel, reg):
+    """Signed weights that approximate an embedding on given points (Kanagawa 2016, section 5.5)."""
+    K = kernel.gram(points)
+    values = kb.AnalyticEmbedding(target, kernel)(points)
+    return np.linalg.solve(K + len(points) * reg * np.eye(len(points)), values)
+
+
+def test_default_density_of_signed_weights():
+    """A narrow distribution on widely spread points: the spread of the absolute weights would smooth it away."""
+    target = stats.norm(0.3, 0.2)
+    x = np.random.default_rng(0).uniform(-5, 5, 300)
+    a = embedding(x, ridge_weights(target, x, kb.Gaussian(1.0), 1e-6))
+    assert a.negative_mass() > 0.05
+    grid = np.linspace(-2, 2, 401)
+    sizes = np.abs(a.weights) / np.abs(a.weights).sum()
+    scott = np.sqrt(sizes @ (x - sizes @ x) ** 2) * a.ess() ** -0.2
+    errors = [np.sum((a.density(grid, h) - target.pdf(grid)) ** 2) for h in (None, scott)]
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_copies_and_rounding_do_not_make_the_density_spiky():
+    x = np.random.default_rng(0).normal(size=2000)
+    grid = np.linspace(-3, 3, 121)
+    for points in (np.round(x), np.repeat(x[:100], 20), np.round(x, 1)):
+        assert np.abs(embedding(points).density(grid) - stats.norm.pdf(grid)).max() < 0.12
+
+
+@pytest.mark.parametrize("weights", [[1.0, 1e-3], [3.0, -2.0], [1.5, -0.4, -0.1], [-0.8, 1.5, 1.2, -0.9]])
+def test_few_points_have_a_density(weights):
+    x = np.arange(len(weights), dtype=float)
+    for scale in (1e-6, 1.0, 1e6):
+        found = embedding(scale * x, weights).density(scale * x)
+        assert np.isfinite(found).all()
+        assert found.max() > 0
+
+
+# ------------------------------------------------------------------------------------- moments and probabilities
+
+
+def tensor_rule(mean, root, nodes=12):
+    """Gauss-Hermite points and weights of N(mean, root root'): exact for polynomials up to degree 23."""
+    z, w = np.polynomial.hermite_e.hermegauss(nodes)
+    grid = np.stack(np.meshgrid(z, z, indexing="ij"), axis=-1).reshape(-1, 2)
+    return grid @ np.transpose(root) + mean, np.outer(w, w).ravel()
+
+
+def test_moments_of_an_accurately_weighted_normal():
+    mean, root = np.array([1.0, -2.0]), np.array([[0.5, 0.0], [0.3, 2.0]])
+    a = embedding(*tensor_rule(mean, root))
+    cov = root @ root.T
+    assert a.mean() == pytest.approx(mean)
+    assert a.cov() == pytest.approx(cov)
+    for order in range(1, 7):
+        columns = [stats.norm(m, np.sqrt(v)) for m, v in zip(mean, np.diag(cov), strict=True)]
+        assert a.moment(order) == pytest.approx([c.moment(order) for c in columns])
+        centred = [stats.norm(0, c.std()).moment(order) for c in columns]
+        assert a.moment(order, central=True) == pytest.approx(centred, abs=1e-9)
+
+
+def test_central_moments_survive_a_large_offset():
+    assert embedding(X + 1e6).moment(3, central=True) == pytest.approx(embedding(X).moment(3, central=True), rel=1e-4)
+
+
+def test_probabilities_and_quantiles_of_an_accurately_weighted_normal():
+    """Uniform points under the density as weights: sums are midpoint sums."""
+    truth = stats.norm(2.0, 3.0)
+    x = np.linspace(-18, 22, 20_001)
+    a = embedding(x, truth.pdf(x))
+    for u in (-4.0, 1.0, 2.0, 7.5):
+        assert a.prob(upper=u) == pytest.approx(truth.cdf(u), abs=2e-4)
+        assert a.prob(lower=u) == pytest.approx(truth.sf(u), abs=2e-4)
+        assert a.cdf(u) == pytest.approx(truth.cdf(u), abs=2e-4)
+    assert a.prob(-1.0, 3.5) == pytest.approx(truth.cdf(3.5) - truth.cdf(-1.0), abs=2e-4)
+    levels = [0.01, 0.3, 0.5, 0.95]
+    assert a.quantile(levels)[:, 0] == pytest.approx(truth.ppf(levels), abs=4e-3)
+
+
+def test_probability_of_a_box_of_a_correlated_normal():
+    cov = np.array([[1.0, 0.7], [0.7, 2.0]])
+    truth = stats.multivariate_normal([0.5, -1.0], cov)
+    side = np.linspace(-8, 8, 401)
+    grid = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1).reshape(-1, 2) + truth.mean
+    a = embedding(grid, truth.pdf(grid))
+    assert a.prob([0.0, -2.0], [1.5, 0.5]) == pytest.approx(truth.cdf([1.5, 0.5], lower_limit=[0.0, -2.0]), abs=0.01)
+    assert a.prob(upper=0.01) == pytest.approx(truth.cdf([0.01, 0.01]), abs=0.01)
+    assert a.prob(upper=[0.01, np.inf]) == pytest.approx(stats.norm(0.5, 1.0).cdf(0.01), abs=0.01)
+    assert a.prob(lower=[-np.inf, 0.01]) == pytest.approx(stats.norm(-1.0, np.sqrt(2.0)).sf(0.01), abs=0.01)
+
+
+def test_a_box_is_open_below_and_closed_above():
+    a = embedding([0.0, 1.0, 2.0, 3.0])
+    assert (a.prob(upper=1.0), a.prob(lower=1.0), a.prob(1.0, 2.0), a.prob(1.0, 1.0)) == (0.5, 0.5, 0.25, 0.0)
+    assert a.prob(-np.inf, np.inf) == 1.0
+    assert a.prob(lower=np.inf) == a.prob(upper=-np.inf) == 0.0
+
+
+def test_shapes_of_the_distribution_function():
+    a = embedding(X)
+    assert a.cdf(0.0) == pytest.approx((X <= 0).mean(0))
+    assert a.cdf(X[:5]) == pytest.approx(np.stack([(x >= X).mean(0) for x in X[:5]]))
+    assert embedding(X[:, 0]).cdf(X[:5, 0]).shape == (5, 1)
+
+
+@settings(derandomize=True, max_examples=80, deadline=None)
+@given(
+    arrays(np.float64, 7, elements=st.floats(-3, 3, width=16).map(round)),
+    arrays(np.float64, 7, elements=st.floats(-1, 1, width=32)),
+    st.floats(0.001, 1.0),
+)
+def test_quantiles_and_probabilities_invert_each_other(points, weights, level):
+    """Signed weights on points with ties: one rising function from 0 to 1 serves all three."""
+    assume(abs(weights.sum()) > 1e-3)
+    a = embedding(points, weights)
+    at = np.linspace(-4, 4, 33)
+    rising = a.cdf(at)[:, 0]
+    assert (np.diff(rising) >= 0).all()
+    assert (rising[0], rising[-1]) == (0.0, 1.0)
+    assert [a.prob(upper=u) for u in at] == pytest.approx(rising, abs=1e-12)
+    assert [a.prob(-1.5, u) for u in at[at > -1.5]] == pytest.approx((rising - a.cdf(-1.5))[at > -1.5], abs=1e-12)
+    q = a.quantile(level)[0]
+    assert a.prob(upper=q) >= level - 1e-9
+    assert a.prob(upper=np.nextafter(q, -np.inf)) < level
+
+
+def test_raw_readings_are_plain_sums():
+    """Weights 0.6, -0.2, 0.6 step to 0.6, 0.4 and 1."""
+    a = embedding([0.0, 1.0, 2.0], [0.6, -0.2, 0.6])
+    assert a.cdf([0.0, 1.0, 2.0], raw=True)[:, 0] == pytest.approx([0.6, 0.4, 1.0])
+    assert a.cdf([0.0, 1.0, 2.0])[:, 0] == pytest.approx([0.5, 0.5, 1.0])
+    assert a.prob(0.5, 1.5, raw=True) == pytest.approx(-0.2)
+    assert a.prob(0.5, 1.5) == 0.0
+    assert a.quantile(0.55, raw=True) == 0.0
+    assert a.quantile(0.55) == 2.0
+    plane = embedding([[0.0, 0.0], [1.0, 1.0]], [1.4, -0.4])
+    assert plane.prob(upper=[0.5, 0.5], raw=True) == pytest.approx(1.4)
+    assert plane.prob(upper=[0.5, 0.5]) == 1.0
+    assert plane.prob(lower=[0.5, 0.5]) == 0.0
+
+
+def test_the_order_of_equal_points_does_not_matter():
+    """Two copies with weights 5 and -5 are no weight at all, whichever comes first."""
+    for first in (5.0, -5.0):
+        a = embedding([0.0, 1.0, 1.0, 2.0], [0.5, first, -first, 0.5])
+        assert a.cdf([0.0, 1.0, 2.0])[:, 0] == pytest.approx([0.5, 0.5, 1.0])
+        assert a.quantile([0.3, 0.7])[:, 0] == pytest.approx([0.0, 2.0])
+
+
+def test_many_rows_at_once_are_the_rows_one_by_one():
+    W = RNG.normal(0.3, 1.0, size=(4, 40))
+    points, rows = _decode.vectors_of(X, W)
+    each = [embedding(X, w) for w in W]
+    lower, upper = [-1.0, -np.inf, -2.0], [1.0, 0.5, np.inf]
+    assert _decode.means(points, rows) == pytest.approx(np.stack([a.mean() for a in each]))
+    assert _decode.covariances(points, rows) == pytest.approx(np.stack([a.cov() for a in each]))
+    expected = np.stack([a.quantile([0.2, 0.8]) for a in each], axis=1)
+    assert _decode.quantiles(points, rows, [0.2, 0.8]) == pytest.approx(expected)
+    for raw in (False, True):
+        found = _decode.probabilities(points, rows, lower, upper, raw)
+        assert found == pytest.approx([a.prob(lower, upper, raw=raw) for a in each])
+        assert _decode.probabilities(points, rows, None, [0.3, np.inf, np.inf], raw) == pytest.approx(
+            [a.prob(upper=[0.3, np.inf, np.inf], raw=raw) for a in each]
+        )
+    W[2] -= W[2].mean()
+    with pytest.raises(ValueError, match="no distribution"):
+        _decode.vectors_of(X, W)
+
+
+def test_negative_mass():
+    assert embedding([0.0, 1.0, 2.0], [0.6, -0.2, 0.6]).negative_mass() == pytest.approx(0.2 / 1.4)
+    assert embedding([0.0, 1.0, 2.0], [-0.6, 0.2, -0.6]).negative_mass() == pytest.approx(0.2 / 1.4)
+    assert embedding(X).negative_mass() == 0.0
+
+
+def test_samples_follow_the_positive_weights():
+    a = embedding([0.0, 1.0, 2.0], [0.75, -0.25, 0.5])
+    drawn = a.sample(20_000, random_state=0)
+    assert drawn.shape == (20_000, 1)
+    assert np.mean(drawn == 0.0) == pytest.approx(0.6, abs=0.015)
+    assert not (drawn == 1.0).any()
+    assert (drawn == a.sample(20_000, random_state=0)).all()
+    assert set(kb.MeanEmbedding(["a", "b"], kernel=kb.Delta()).sample(50, random_state=1)) == {"a", "b"}
+
+
 # ----------------------------------------------------------------------------------------------- what is refused
 
 READINGS = {
@@ -183,6 +381,11 @@ READINGS = {
     "quantile": lambda a: a.quantile(0.5),
     "interval": lambda a: a.interval(),
     "density": lambda a: a.density(np.zeros((1, 1))),
+    "moment": lambda a: a.moment(2),
+    "prob": lambda a: a.prob(upper=0.0),
+    "cdf": lambda a: a.cdf(0.0),
+    "mode": lambda a: a.mode("density"),
+    "mixture": lambda a: a.mixture(1),
 }
 
 
@@ -212,3 +415,33 @@ def test_bad_levels_grids_and_bandwidths_are_refused():
     for bandwidth in (0.0, -1.0, np.nan, [1.0, 2.0, 3.0]):
         with pytest.raises(ValueError, match="bandwidth"):
             a.density(X, bandwidth)
+
+
+def test_bad_boxes_and_orders_are_refused():
+    a = embedding(X)
+    with pytest.raises(ValueError, match="lower, upper, or both"):
+        a.prob()
+    with pytest.raises(ValueError, match="lower must not exceed upper"):
+        a.prob(1.0, 0.0)
+    with pytest.raises(ValueError, match="lower must not exceed upper"):
+        a.prob([0.0, 0.0, 3.0], [1.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match=r"one number or one per column \(3\)"):
+        a.prob(upper=[0.0, 1.0])
+    for bad in (np.nan, "half", [[0.0, 0.0, 0.0]], 1j):
+        with pytest.raises(ValueError, match="upper"):
+            a.prob(upper=bad)
+    for order in (0, -1, 1.5, "two"):
+        with pytest.raises(ValueError, match="order"):
+            a.moment(order)
+    with pytest.raises(ValueError, match="columns"):
+        a.cdf([[0.0]])
+    for n in (0, 2.5):
+        with pytest.raises(ValueError, match="n must be"):
+            a.sample(n)
+
+
+def test_what_needs_no_vectors_still_needs_a_distribution():
+    nothing = embedding([0.0, 1.0, 2.0], [0.1, 0.2, -0.3])
+    for reading in (nothing.mode, nothing.preimage, nothing.negative_mass, lambda: nothing.sample(2)):
+        with pytest.raises(ValueError, match="no distribution"):
+            reading()

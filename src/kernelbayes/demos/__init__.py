@@ -6,12 +6,13 @@ folder `out`, and returns a `Report`. To add one, write the module and name it i
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .._catalogue import Catalogue
+
 #: Name on the command line -> module, in the order in which they are shown.
-DEMOS = {"conditional": "conditional_density"}
+DEMOS = Catalogue(__name__, {"conditional": "conditional_density", "bayes": "bayes_rule"})
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Report:
 
 def title(name: str) -> str:
     """The one-line title of a demo."""
-    return importlib.import_module(f"{__name__}.{DEMOS[name]}").TITLE
+    return DEMOS[name].TITLE
 
 
 def run(name: str, out: Path, seed: int = 0) -> Report:
     """Run a demo by its name on the command line."""
-    return importlib.import_module(f"{__name__}.{DEMOS[name]}").run(out, seed)
+    return DEMOS[name].run(out, seed)

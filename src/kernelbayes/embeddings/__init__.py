@@ -1,24 +1,36 @@
 """Embeddings of distributions, operators on them, and the tests built from their distances."""
 
 from ._analytic import AnalyticEmbedding, embed
+from ._coordinates import mean_coordinates
 from ._decode import quantiles, tails
+from ._health import Health, PosteriorWarning, Reach
 from ._mean import Embedding, MeanEmbedding, evaluate_function
 from ._operators import Covariance, CrossCovariance
 from ._permutation import TestResult, hsic, hsic_test, mmd, mmd_test
+from ._posterior import Posterior, Posteriors
+from ._sampling import herd_subset, resample
 
 __all__ = [
     "AnalyticEmbedding",
     "Covariance",
     "CrossCovariance",
     "Embedding",
+    "Health",
     "MeanEmbedding",
+    "Posterior",
+    "PosteriorWarning",
+    "Posteriors",
+    "Reach",
     "TestResult",
     "embed",
     "evaluate_function",
+    "herd_subset",
     "hsic",
     "hsic_test",
+    "mean_coordinates",
     "mmd",
     "mmd_test",
     "quantiles",
+    "resample",
     "tails",
 ]

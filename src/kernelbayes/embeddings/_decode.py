@@ -1,68 +1,86 @@
-"""Reading numbers off a weighted embedding: moments, quantiles, densities.
+"""What an embedding of a weighted sample can be asked: moments, probabilities, quantiles, densities, modes, mixtures.
 
-Weights from a rule may be negative. Sums use them as they are, divided by their total; a distribution function must rise
-from 0 to 1, so for quantiles the running sum is replaced by the middle between the smallest rising function above it and
-the largest below it, clipped to [0, 1].
+Kanagawa (2016), section 4.2.4, and chapter 5 for why sums over the points may stand for the integrals. The methods are the
+case of one row of weights of the functions in `_weighted`.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import _check
-from .._typing import Array, ArrayLike
-from ..kernels import Gaussian, matmul
-
-
-def tails(level: float) -> list[float]:
-    """The two levels between which the central interval of a given mass lies."""
-    level = _check.scalar(level, "level")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level:g}")
-    return [0.5 - level / 2, 0.5 + level / 2]
-
-
-def quantiles(X: Array, W: Array, q: ArrayLike) -> Array:
-    """Quantiles (levels, t, d) of points X (n, d) under each of t rows of weights that sum to one."""
-    levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
-    if np.ndim(q) > 1 or not ((levels >= 0) & (levels <= 1)).all():
-        raise ValueError(f"q must be one or several levels between 0 and 1, got {q!r}")
-    out = np.empty((len(levels), len(W), X.shape[1]))
-    for j, x in enumerate(X.T):
-        order = np.argsort(x, kind="stable")
-        rising = np.clip(_monotone(np.cumsum(W[:, order], axis=1)), 0.0, 1.0)
-        for i, level in enumerate(levels):
-            found = (rising < level - 1e-12).sum(1)
-            out[i, :, j] = x[order[np.minimum(found, len(x) - 1)]]
-    return out
-
-
-def _monotone(values: Array) -> Array:
-    """The middle of the two rising functions that enclose each row; the row itself if it rises."""
-    above = np.maximum.accumulate(values, axis=1)
-    below = np.minimum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
-    return 0.5 * (above + below)
+from .._typing import Array, ArrayLike, RandomState
+from ..kernels import Gaussian, Kernel, matmul
+from ..kernels._distributions import Mixture
+from ._mixture import fit
+from ._modes import heaviest_point, nearest_point
+from ._smoothing import bandwidths
+from ._weighted import covariances, cumulated, means, probabilities, quantiles, relative, tails, vectors_of
 
 
 class Decoding:
-    """Moments, quantiles and densities of a weighted sample of vectors; weights are taken relative to their sum."""
+    """Numbers read off a weighted sample; weights are taken relative to their sum, and may be negative."""
 
     points: Array
     weights: Array
+    kernel: Kernel
 
     def mean(self) -> Array:
         """The mean (d,)."""
         X, w = self._vectors()
-        return w @ X
+        return means(X, w[None])[0]
 
     def cov(self) -> Array:
         """The covariance (d, d). Negative weights can make it indefinite."""
         X, w = self._vectors()
-        centred = X - w @ X
-        return (w[:, None] * centred).T @ centred
+        return covariances(X, w[None])[0]
 
-    def quantile(self, q: ArrayLike) -> Array:
+    def moment(self, order: int, central: bool = False) -> Array:
+        """The moment E[x^order] of each column (d,); about the mean if `central`.
+
+        Example:
+            >>> import numpy as np, kernelbayes as kb
+            >>> kb.MeanEmbedding([1.0, 3.0], kernel=kb.Gaussian()).moment(2)
+            array([5.])
+        """
+        X, w = self._vectors()
+        return w @ (X - w @ X if central else X) ** _check.count(order, "order")
+
+    def cdf(self, x: ArrayLike, raw: bool = False) -> Array:
+        """The distribution function of each column, the mass at or below x.
+
+        `x` is a number, the same for all columns, for a result of shape (d,); or points (m, d), of which each column is
+        looked up in its own function, for (m, d). It rises from 0 to 1 even where weights are negative; `raw=True` gives
+        the plain running sum.
+        """
+        X, w = self._vectors()
+        d = X.shape[1]
+        at = np.full((1, d), _check.scalar(x, "x")) if np.ndim(x) == 0 else _check.vectors(x, "x", width=d)
+        out = np.stack([cumulated(X[:, j], w[None], at[:, j], raw)[0] for j in range(d)], axis=1)
+        return out[0] if np.ndim(x) == 0 else out
+
+    def prob(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None, *, raw: bool = False) -> float:
+        """The mass of the box `lower < x <= upper`, or of a half space where one of them is left out.
+
+        A number holds for all columns; give one per column, infinite where a column is free, for others. Where only one
+        column is bounded the answer is a difference of the distribution function that `quantile` inverts. `raw=True` gives
+        the plain sum of the weights in the box, which may leave [0, 1]. Kanagawa (2016), section 4.2.4.
+
+        Example:
+            >>> import numpy as np, kernelbayes as kb
+            >>> grid = kb.MeanEmbedding(np.arange(100.0), kernel=kb.Gaussian())
+            >>> round(grid.prob(upper=24), 4), round(grid.prob(24, 49), 4)
+            (0.25, 0.25)
+        """
+        X, w = self._vectors()
+        return float(probabilities(X, w[None], lower, upper, raw)[0])
+
+    def quantile(self, q: ArrayLike, raw: bool = False) -> Array:
         """Quantiles of each column: shape (d,) for one level, (len(q), d) for several.
+
+        `raw=True` reads them off the plain running sum of signed weights, at its first passage through the level.
 
         Example:
             >>> import numpy as np, kernelbayes as kb
@@ -71,7 +89,7 @@ class Decoding:
                    [75.]])
         """
         X, w = self._vectors()
-        out = quantiles(X, w[None, :], q)[:, 0]
+        out = quantiles(X, w[None, :], q, raw)[:, 0]
         return out[0] if np.ndim(q) == 0 else out
 
     def interval(self, level: float = 0.9) -> Array:
@@ -82,26 +100,87 @@ class Decoding:
         """Density at points by smoothing the weights with a normalised Gaussian of the given bandwidth.
 
         Negative values that signed weights leave are cut at zero, so that the whole may integrate to a little more than
-        one. The default bandwidth is Scott's rule at the effective sample size, for the spread of the points under the
-        absolute weights (Kanagawa 2016, section 5.4, for the estimator).
+        one. The default bandwidth of each column is the smaller of Scott's and Botev's: the first suits one hump, the second
+        several (see `docs/guide/decoding.md`). Kanagawa (2016), equation 5.28.
         """
         X, w = self._vectors()
         grid = _check.vectors(grid, "grid", width=X.shape[1])
-        d = X.shape[1]
-        if bandwidth is None:
-            sizes = np.abs(w) / np.abs(w).sum()
-            spread = np.sqrt(sizes @ (X - sizes @ X) ** 2)
-            h = np.where(spread > 0, spread, 1.0) * max(1.0 / (w**2).sum(), 1.0) ** (-1.0 / (d + 4))
-        else:
-            h = np.full(d, _check.positive(bandwidth, "bandwidth"))
+        h = self._bandwidths(X, w, bandwidth)
         values = matmul(Gaussian(h), grid, X, w) / np.prod(np.sqrt(2 * np.pi) * h)
         return np.maximum(values, 0.0)
 
+    def mode(self, method: str = "weight", bandwidth: float | None = None) -> Any:
+        """The most likely point: of largest weight, or where the density is largest.
+
+        `method="weight"` takes the point with the largest weight, equal points counted together, and works for points of
+        any kind; it is the maximum of the density as the bandwidth goes to zero. `method="density"` climbs the density,
+        with this bandwidth, from its highest points. Kanagawa (2016), section 4.2.4.
+
+        Example:
+            >>> import kernelbayes as kb
+            >>> kb.MeanEmbedding(["ash", "elm", "oak", "elm"], [0.2, 0.25, 0.3, 0.25], kb.Delta()).mode()
+            np.str_('elm')
+        """
+        if _check.option(method, "method", ("weight", "density")) == "weight":
+            return heaviest_point(self.points, relative(self.weights))
+        X, w = self._vectors()
+        return nearest_point(Gaussian(self._bandwidths(X, w, bandwidth)), X, w)
+
+    def preimage(self) -> Any:
+        r"""The point x whose own embedding is nearest, :math:`\arg\min_x \|k(\cdot, x) - \mu\|`.
+
+        For stationary, linear and polynomial kernels, their sums, products and multiples it is sought from the best of the
+        points by a quasi-Newton method; for other kernels it is the best of the points. Under a Gaussian kernel
+        it is the maximum of the embedding. Mika et al. (1999); Kwok and Tsang (2004); Kanagawa (2016), equation 5.5.
+
+        Example:
+            >>> import numpy as np, kernelbayes as kb
+            >>> kb.MeanEmbedding([-1.0, 0.0, 1.0], kernel=kb.Gaussian(2.0)).preimage().round(6) + 0.0
+            array([0.])
+        """
+        return nearest_point(self.kernel, self.points, relative(self.weights))
+
+    def mixture(self, k: int, random_state: RandomState = None) -> Mixture:
+        r"""A mixture of k normals fitted to the embedding, largest component first.
+
+        Under a Gaussian kernel it minimises the RKHS distance :math:`\|\sum_j \pi_j \mu_{N(m_j, S_j)} - \mu\|`, signed
+        weights and all, from the best of several k-means and EM solutions on the positive weights; under other kernels
+        the EM solution itself is returned. McCalman, O'Callaghan and Ramos (2013); Song et al. (2008).
+
+        Example:
+            >>> import numpy as np, kernelbayes as kb
+            >>> rng = np.random.default_rng(0)
+            >>> sample = np.concatenate([rng.normal(-2, 0.5, 300), rng.normal(2, 0.5, 100)])
+            >>> fitted = kb.MeanEmbedding(sample, kernel=kb.Gaussian(1.0)).mixture(2, random_state=0)
+            >>> fitted.weights.round(1), [c.mean().round(0) for c in fitted.components]
+            (array([0.8, 0.2]), [array([-2.]), array([2.])])
+        """
+        X, w = self._vectors()
+        return fit(self.kernel, X, w, _check.count(k, "k"), _check.generator(random_state))
+
+    def sample(self, n: int, random_state: RandomState = None) -> Array:
+        """Points drawn with replacement, with probability proportional to the positive weights.
+
+        Negative weights are dropped, which biases what is drawn; points from herding follow the embedding more closely.
+
+        Example:
+            >>> import kernelbayes as kb
+            >>> kb.MeanEmbedding([0.0, 1.0], [1.2, -0.2], kb.Gaussian()).sample(3, random_state=0)
+            array([[0.],
+                   [0.],
+                   [0.]])
+        """
+        positive = np.maximum(relative(self.weights), 0.0)
+        rng = _check.generator(random_state)
+        return self.points[rng.choice(len(positive), _check.count(n, "n"), p=positive / positive.sum())]
+
+    def negative_mass(self) -> float:
+        """The share of the absolute weights that is negative, from 0 to 1/2: how far the weights are from a distribution."""
+        w = relative(self.weights)
+        return float(np.maximum(-w, 0.0).sum() / np.abs(w).sum())
+
     def _vectors(self) -> tuple[Array, Array]:
-        X = self.points
-        if X.dtype.kind not in "fiu" or X.ndim != 2:
-            raise ValueError("the points are not vectors, so they have no mean, quantiles or density")
-        total = float(self.weights.sum())
-        if abs(total) < 1e-10 * np.abs(self.weights).sum() or total == 0.0:
-            raise ValueError(f"the weights sum to {total:.3g}: there is no distribution to read off")
-        return X, self.weights / total
+        return vectors_of(self.points, self.weights)
+
+    def _bandwidths(self, X: Array, w: Array, bandwidth: float | None) -> Array:
+        return bandwidths(X, w) if bandwidth is None else np.full(X.shape[1], _check.positive(bandwidth, "bandwidth"))

@@ -14,6 +14,7 @@ from .._typing import Array, ArrayLike
 from ..kernels import Gaussian, Kernel, check_kernel, matmul
 from ..kernels._bandwidth import lengthscale_of
 from ._decode import Decoding
+from ._sampling import Sampling
 
 
 def default_kernel(sample: Array, name: str) -> Kernel:
@@ -21,7 +22,7 @@ def default_kernel(sample: Array, name: str) -> Kernel:
     return Gaussian(lengthscale_of(sample, name))
 
 
-class Embedding(abc.ABC):
+class Embedding(Sampling, abc.ABC):
     """An element of an RKHS standing for a distribution: what all embeddings can do with each other.
 
     Norms and distances go through the kernel itself, never through approximate features.
@@ -140,6 +141,13 @@ class MeanEmbedding(Decoding, Embedding):
         """
         squares = float((self.weights**2).sum())
         return float(self.weights.sum() ** 2 / squares) if squares > 0 else 0.0
+
+    def needs_resampling(self) -> bool:
+        """Whether the effective sample size is below half the number of points (Kanagawa 2016, section 3.3).
+
+        It is the rule by which `kb.resample` acts: `sum w^2 > 2 / n` for weights that sum to one.
+        """
+        return self.ess() < 0.5 * len(self)
 
     def __mul__(self, factor: Any) -> MeanEmbedding:
         return MeanEmbedding(self.points, _check.scalar(factor, "factor") * self.weights, self.kernel)

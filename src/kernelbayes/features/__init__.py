@@ -2,7 +2,7 @@
 
 from ._base import Features, Recipe, kernel_for
 from ._explicit import Neural, OneHot, RandomFourier
-from ._landmark import Exact, IncompleteCholesky, Streamed, Subspace, pivots, represent
+from ._landmark import Exact, IncompleteCholesky, Streamed, Subspace, default_recipe, factored, pivots, represent
 
 __all__ = [
     "Exact",
@@ -14,6 +14,8 @@ __all__ = [
     "Recipe",
     "Streamed",
     "Subspace",
+    "default_recipe",
+    "factored",
     "kernel_for",
     "pivots",
     "represent",

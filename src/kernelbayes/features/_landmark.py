@@ -26,6 +26,7 @@ from .._linalg import (
     PivotedCholesky,
     add_outer,
     cholesky,
+    dense_pivoted_cholesky,
     mirror_lower,
     numerical_rank,
     pivoted_cholesky,
@@ -40,8 +41,15 @@ from ._selection import SELECTIONS
 _HELD_ELEMENTS = 2**23
 # With pivots above this, whitening after summation moved F'F / n by about 1e-11 of the kernel's scale where measured.
 _SAFE_PIVOT = 1e-6
+# Up to here the whole Gram matrix is factorised at once: quicker than column by column, even where few columns are wanted.
+_DENSE_POINTS = 1024
+# A Gram matrix is kept as it is where the rank of a quarter of the points is at least this share of their number.
+_FULL_RANK = 0.9
 # Points at most on which the rank of a kernel is probed.
 _PROBE_POINTS = 2048
+# Up to here the kernel is used exactly by default; beyond, on a subspace.
+_EXACT_POINTS = 3000
+_DEFAULT_SUBSPACE = 1000
 # Points on which the error of a subspace is measured.
 _ERROR_POINTS = 2000
 
@@ -110,6 +118,14 @@ class Streamed(eqx.Module):
     def core(self) -> Array:
         """`F' F`, summed over blocks."""
         return self.normal_equations(np.zeros((self.size, 0)))[0]
+
+    def weighted_core(self, weights: Array) -> Array:
+        """`F' diag(weights) F`, summed over blocks, for weights of either sign."""
+        S = np.zeros((self.features.rank, self.features.rank))
+        for rows, G in self._blocks():
+            F = solve_lower(self.features.factor, G.T) if self.features.whitened else G.T
+            S += (F * weights[rows]) @ F.T
+        return S
 
     def gather(self, Y: Array) -> Array:
         """`F' Y`, summed over blocks."""
@@ -188,8 +204,19 @@ def represent(features: Features, X: Array) -> Gram:
     return LowRank(features._coordinates(X))
 
 
+def factored(features: Features, gram: Gram) -> tuple[Features, Gram]:
+    """The same representation with a factor F in place of a dense Gram matrix, for rules that need `F' D F`."""
+    if not isinstance(features, DenseFeatures) or not isinstance(gram, Dense):
+        return features, gram
+    L = cholesky(gram.matrix, "the Gram matrix")
+    return LandmarkFeatures(features.kernel, features.error, features.points, L), LowRank(L)
+
+
 def _pivoted(kernel: Kernel, X: Array, rank: int, tol: float) -> PivotedCholesky:
-    return pivoted_cholesky(kernel._diag(X), lambda p: kernel._gram(X, X[p : p + 1])[:, 0], rank=rank, tol=tol)
+    if len(X) <= _DENSE_POINTS:
+        return dense_pivoted_cholesky(dense_gram(kernel, X, X), rank=rank, tol=tol)
+    gram = kernel._gram  # looked up once: a module's methods are wrapped anew at each access
+    return pivoted_cholesky(kernel._diag(X), lambda p: gram(X, X[p : p + 1])[:, 0], rank=rank, tol=tol)
 
 
 def pivots(kernel: Kernel, X: Array, count: int) -> Array:
@@ -197,8 +224,7 @@ def pivots(kernel: Kernel, X: Array, count: int) -> Array:
     return X[_pivoted(kernel, X, count, 1e-10).pivots]
 
 
-def _on_pivots(kernel: Kernel, X: Array, rank: int, tol: float) -> tuple[LandmarkFeatures, LowRank]:
-    found = _pivoted(kernel, X, rank, tol)
+def _on_pivots(kernel: Kernel, X: Array, found: PivotedCholesky) -> tuple[LandmarkFeatures, LowRank]:
     if not len(found.pivots):
         raise ValueError("the kernel is zero on every point of X, so it has no features there")
     error = float(found.residual.sum() / kernel._diag(X).sum())
@@ -226,11 +252,10 @@ class Exact(Recipe):
 
     def _fit(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Features, Gram]:
         n = len(X)
-        few = X[np.linspace(0, n - 1, min(max(n // 4, min(n, 32)), _PROBE_POINTS)).astype(int)]
-        if numerical_rank(dense_gram(kernel, few, few), self.tol) >= 0.9 * len(few):
-            K = dense_gram(kernel, X, X)
-            return DenseFeatures(kernel, 0.0, X), Dense(K)
-        return _on_pivots(kernel, X, n, self.tol)
+        rows = np.linspace(0, n - 1, min(max(n // 4, min(n, 32)), _PROBE_POINTS)).astype(int)
+        if numerical_rank(dense_gram(kernel, X[rows], X[rows]), self.tol) >= _FULL_RANK * len(rows):
+            return DenseFeatures(kernel, 0.0, X), Dense(dense_gram(kernel, X, X))
+        return _on_pivots(kernel, X, _pivoted(kernel, X, n, self.tol))
 
 
 class IncompleteCholesky(Recipe):
@@ -256,7 +281,7 @@ class IncompleteCholesky(Recipe):
         _check.positive(self.tol, "tol")
 
     def _fit(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Features, Gram]:
-        return _on_pivots(kernel, X, len(X) if self.rank is None else self.rank, self.tol)
+        return _on_pivots(kernel, X, _pivoted(kernel, X, len(X) if self.rank is None else self.rank, self.tol))
 
 
 class Subspace(Recipe):
@@ -289,8 +314,14 @@ class Subspace(Recipe):
 
     def _fit(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Features, Gram]:
         points = X if self.size >= len(X) else SELECTIONS[self.method](kernel, X, self.size, rng)
-        features, _ = _on_pivots(kernel, points, len(points), self.tol)  # drops points that add nothing
+        found = _pivoted(kernel, points, len(points), self.tol)  # drops points that add nothing
+        features, _ = _on_pivots(kernel, points, found)
         sample = X[rng.choice(len(X), min(len(X), _ERROR_POINTS), replace=False)]
         missed = 1.0 - (features._coordinates(sample) ** 2).sum() / kernel._diag(sample).sum()
         features = LandmarkFeatures(kernel, max(float(missed), 0.0), features.points, features.factor, self.whiten)
         return features, represent(features, X)
+
+
+def default_recipe(n: int) -> Recipe:
+    """The kernel itself for up to 3,000 points; beyond, a subspace of 1,000."""
+    return Exact() if n <= _EXACT_POINTS else Subspace(_DEFAULT_SUBSPACE)

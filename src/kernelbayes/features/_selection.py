@@ -6,7 +6,8 @@ import numpy as np
 
 from .._linalg import cholesky, solve_lower
 from .._typing import Array
-from ..kernels import Kernel, dense_gram, matmul
+from ..kernels import Kernel, dense_gram
+from ._herding import Pool, herd
 
 # Herding and leverage scores look at pairs of points: beyond this many, at those of a random pool.
 _POOL = 5000
@@ -42,15 +43,8 @@ def kmeans(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Arr
 def herding(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:
     """Points taken greedily so that their mean embedding follows the sample's (Kanagawa 2016, equations 2.16-2.17)."""
     X = _pool(X, size, rng)
-    target = matmul(kernel, X, X, np.full(len(X), 1.0 / len(X)))
-    sofar = np.zeros(len(X))
-    chosen = np.empty(size, dtype=np.intp)
-    for t in range(size):
-        score = target - sofar / (t + 1)
-        score[chosen[:t]] = -np.inf
-        chosen[t] = score.argmax()
-        sofar += kernel._gram(X, X[chosen[t] : chosen[t] + 1])[:, 0]
-    return X[chosen]
+    pool = Pool((kernel, X))
+    return X[herd(pool, pool.embed(np.full(len(X), 1.0 / len(X))), size, repeat=False)]
 
 
 def leverage(kernel: Kernel, X: Array, size: int, rng: np.random.Generator) -> Array:

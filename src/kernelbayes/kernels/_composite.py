@@ -89,7 +89,8 @@ class MappedKernel(Kernel):
     r"""A kernel on a feature map, :math:`k(x, y) = k_0(g(x), g(y))`.
 
     `map` takes an array of points (n, d) to features (n, p); an Equinox module is taken to act on one point and is
-    applied to each. Its parameters are part of the kernel. Hsu (2019), section 3.9.
+    applied to each, and its points may be arrays of any shape, such as images (n, height, width). Its parameters are part of
+    the kernel. Hsu (2019), section 3.9.
 
     Example:
         >>> import numpy as np, kernelbayes as kb
@@ -106,7 +107,7 @@ class MappedKernel(Kernel):
         return not isinstance(self.map, eqx.Module) or self.kernel._evaluates_on_host
 
     def _check(self, X: Any, name: str) -> Array:
-        return _check.vectors(X, name)
+        return _check.arrays(X, name) if isinstance(self.map, eqx.Module) else _check.vectors(X, name)
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
         return self.kernel._gram(self._features(X), self._features(Y))
@@ -125,7 +126,8 @@ def apply_map(function: Callable[[Any], Any], X: AnyArray) -> AnyArray:
         try:
             out = map_network(function, jnp.asarray(X) if is_traced(function) else X)
         except TypeError as error:
-            message = f"the network does not take points with {X.shape[1]} columns: {error}"
+            shape = f"with {X.shape[1]} columns" if X.ndim == 2 else f"of shape {X.shape[1:]}"
+            message = f"the network does not take points {shape}: {error}"
             raise ValueError(message) from error
     elif is_traced(X):
         out = function(X)

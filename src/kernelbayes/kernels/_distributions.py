@@ -49,6 +49,14 @@ class Column:
         """What to call it in a message."""
         return "normal" if self.sd > 0 else "uniform" if self.half > 0 else "fixed"
 
+    def frozen(self) -> Any:
+        """It as a frozen distribution of `scipy.stats`."""
+        from scipy import stats  # slow to import
+
+        if self.half > 0:
+            return stats.uniform(self.centre - self.half, 2.0 * self.half)
+        return stats.norm(self.centre, self.sd) if self.sd > 0 else stats.rv_discrete(values=([self.centre], [1.0]))()
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Independent:
@@ -83,6 +91,12 @@ class Independent:
         sd, half = np.array([(c.sd, c.half) for c in self.columns]).T
         shape = (n, self.dimension)
         return self.mean() + sd * rng.standard_normal(shape) + half * rng.uniform(-1.0, 1.0, shape)
+
+    def density(self, X: Array) -> Array:
+        """Its density (n,) at points (n, d)."""
+        if any(c.kind == "fixed" for c in self.columns):
+            raise ValueError("a column that is one fixed number has no density")
+        return np.prod([c.frozen().pdf(x) for c, x in zip(self.columns, X.T, strict=True)], axis=0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,8 +145,22 @@ class Normal:
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Independent draws (n, d)."""
+        return self.transform(rng.standard_normal((n, self.dimension)))
+
+    def transform(self, standard: Array) -> Array:
+        """Points (n, d) from independent standard normal ones."""
         variances, axes = eigh(self.cov)
-        return self.location + (rng.standard_normal((n, self.dimension)) * np.sqrt(variances)) @ axes.T
+        return self.location + (standard * np.sqrt(variances)) @ axes.T
+
+    def density(self, X: Array) -> Array:
+        """Its density (n,) at points (n, d)."""
+        from scipy import stats  # slow to import
+
+        cov: Any = self.cov
+        try:
+            return np.reshape(stats.multivariate_normal(self.location, cov).pdf(X), len(X))
+        except np.linalg.LinAlgError:
+            raise ValueError("a normal with a singular covariance has no density") from None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -174,8 +202,20 @@ class Mixture:
         """Its mean (d,)."""
         return self.weights @ np.stack([c.mean() for c in self.components])
 
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Independent draws (n, d)."""
+    def covariance(self) -> Array:
+        """Its covariance (d, d): within the components and between their means."""
+        apart = np.stack([c.mean() for c in self.components]) - self.mean()
+        within = np.einsum("k,kde->de", self.weights, np.stack([c.covariance() for c in self.components]))
+        return within + (self.weights[:, None] * apart).T @ apart
+
+    def density(self, X: Any) -> Array:
+        """Its density (n,) at points (n, d)."""
+        X = _check.vectors(X, "X", width=self.dimension)
+        return self.weights @ np.stack([c.density(X) for c in self.components])
+
+    def sample(self, n: int, rng: Any = None) -> Array:
+        """Independent draws (n, d); `rng` is a NumPy generator or a seed."""
+        rng = _check.generator(rng)
         counts = rng.multinomial(n, self.weights)
         draws = [c.sample(k, rng) for c, k in zip(self.components, counts, strict=True)]
         return rng.permutation(np.concatenate(draws))

@@ -1,15 +1,38 @@
 """Choosing hyperparameters: objectives, and the one optimiser loop that minimises them."""
 
-from ._conditional import MOST_POINTS, holdout_reg, target_features, tune_kernel, tune_reg
+from ._bayes import BANDWIDTH_FACTORS, few_landmarks, validated, weighted_reg
+from ._conditional import (
+    MOST_POINTS,
+    default_target_kernel,
+    explain_edge,
+    holdout_reg,
+    scored_features,
+    target_features,
+    tune_kernel,
+    tune_reg,
+)
+from ._features import LearnedFeatures, learn_features
+from ._networks import MLP, ConvNet
 from ._optimise import BoundWarning, Optimum, minimise
 
 __all__ = [
+    "BANDWIDTH_FACTORS",
+    "MLP",
     "MOST_POINTS",
     "BoundWarning",
+    "ConvNet",
+    "LearnedFeatures",
     "Optimum",
+    "default_target_kernel",
+    "explain_edge",
+    "few_landmarks",
     "holdout_reg",
+    "learn_features",
     "minimise",
+    "scored_features",
     "target_features",
     "tune_kernel",
     "tune_reg",
+    "validated",
+    "weighted_reg",
 ]

@@ -26,7 +26,8 @@ from .._backend import namespace
 from .._linalg import LowRank, cholesky, eigh, leave_one_out, solve, solve_lower
 from .._typing import AnyArray, Array
 from ..features import IncompleteCholesky, pivots
-from ..kernels import Gaussian, Kernel
+from ..kernels import Gaussian, Kernel, Laplace
+from ..kernels._bandwidth import lengthscale_of
 from ..kernels._base import positive
 from ._optimise import BoundWarning, Optimum, evaluate, minimise
 
@@ -144,6 +145,22 @@ def target_features(kernel: Kernel, Y: Array, rng: np.random.Generator, *, centr
     return V - V.mean(0) if centred else V
 
 
+def default_target_kernel(Y: Array) -> Kernel:
+    """Laplace with the median distance of each column."""
+    varies = np.ptp(Y, axis=0).any()  # a constant y is a legitimate, if dull, distribution to predict
+    return Laplace(lengthscale_of(Y, "Y", per_column=True) if varies else 1.0)
+
+
+def scored_features(Y: Array, kernel: Kernel | None, rng: np.random.Generator, *, centred: bool = True) -> Array:
+    """What hyperparameters are scored on: features of a target kernel or, without one, of the default one and y itself."""
+    features = target_features(kernel or default_target_kernel(Y), Y, rng, centred=centred)
+    if kernel is not None:
+        return features
+    spread = Y.std(0)
+    numbers = (Y - Y.mean(0) if centred else Y) / np.where(spread > 0, spread, 1.0)
+    return np.concatenate([features, numbers / np.sqrt(Y.shape[1])], axis=1)
+
+
 def tune_kernel(
     kernel: Gaussian, X: Array, V: Array, *, reg: float | None, method: str, rng: np.random.Generator
 ) -> Optimum:
@@ -205,7 +222,7 @@ def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int,
     errors = [((held_V - (left / (values + (n - len(held_F)) * reg)) @ right) ** 2).sum() for reg in candidates]
     best = int(np.argmin(errors))
     if best in (0, len(candidates) - 1):
-        _explain(f"reg at its {'upper' if best else 'lower'} bound {candidates[best]:.3g}", stacklevel=5)
+        explain_edge(f"reg at its {'upper' if best else 'lower'} bound {candidates[best]:.3g}", stacklevel=5)
     return float(candidates[best])
 
 
@@ -217,7 +234,7 @@ _MEANINGS = {
 }
 
 
-def _explain(edge: str, stacklevel: int) -> None:
+def explain_edge(edge: str, stacklevel: int) -> None:
     meaning = next(text for start, text in _MEANINGS.items() if edge.startswith(start))
     message = f"the choice of hyperparameters ended with {edge}: {meaning}. Set kernel or reg to decide yourself."
     warnings.warn(message, BoundWarning, stacklevel=stacklevel)
@@ -229,5 +246,5 @@ def _explained(found: Optimum) -> Optimum:
         lengthscale = getattr(getattr(found.params, "kernel", None), "lengthscale", np.zeros(1))
         one_column_of_many = lengthscale.size > 1 and np.ptp(np.log(lengthscale)) > 1e-3
         if not (one_column_of_many and edge.startswith("kernel.lengthscale at its upper")):  # ARD: it plays no part
-            _explain(edge, stacklevel=6)
+            explain_edge(edge, stacklevel=6)
     return found

@@ -22,12 +22,14 @@ def operator(core: AnyArray, n: int, reg: AnyArray) -> AnyArray:
     return cholesky(core, "the regularised Gram matrix", n * reg)
 
 
-def complete(weights: AnyArray, total: AnyArray = 1.0) -> AnyArray:
-    """Spread what weights lack of their total evenly over the sample: shrinkage towards the marginal, not towards zero.
+def complete(weights: AnyArray, total: AnyArray = 1.0, base: AnyArray | None = None) -> AnyArray:
+    """Spread what weights lack of their total over the sample: shrinkage towards the marginal, not towards zero.
 
-    The same as regressing features about their mean and adding the mean again.
+    Evenly, or as `base`, weights that sum to one, says. The same as regressing features about their mean and adding the
+    mean again.
     """
-    return weights + (total - weights.sum(-1, keepdims=True)) / weights.shape[-1]
+    lacking = total - weights.sum(-1, keepdims=True)
+    return weights + (lacking / weights.shape[-1] if base is None else lacking * base)
 
 
 def weights(gram: Gram, factor: AnyArray, coordinates: AnyArray) -> AnyArray:

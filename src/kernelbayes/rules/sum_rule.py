@@ -6,8 +6,7 @@ Song et al. (2013); Gebhardt et al. (2015), equations 6 and 17.
 
 | paper | here |
 |---|---|
-| prior weights alpha on points x~ | `prior_weights` |
-| `K~`, between sample and prior points, or their features | `prior_coordinates` |
+| `K~ alpha`: the prior's embedding at the sample, or its features' mean | `mean` |
 | gamma | returned weights on the sample |
 """
 
@@ -18,7 +17,6 @@ from .._typing import AnyArray
 from .conditional import weights
 
 
-def push(gram: Gram, factor: AnyArray, prior_coordinates: AnyArray, prior_weights: AnyArray) -> AnyArray:
-    """Weights (n,) on the sample of y. Linear in the prior, so its mean coordinates are all that is needed."""
-    mean = prior_weights[None, :] @ prior_coordinates
-    return weights(gram, factor, mean)[0]
+def push(gram: Gram, factor: AnyArray, mean: AnyArray) -> AnyArray:
+    """Weights (n,) on the sample of y, from the mean (r,) of the coordinates of x under the prior."""
+    return weights(gram, factor, mean[None, :])[0]

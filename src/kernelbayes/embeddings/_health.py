@@ -1,0 +1,152 @@
+"""Should this posterior be trusted? What is measured, and the one line that says so when it should not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array
+from ..kernels import Kernel, dense_gram
+
+# Reference points at most, to which distances are measured.
+_MOST_REFERENCES = 2048
+# Up to this many columns a tree finds neighbours faster than all pairs.
+_TREE_COLUMNS = 8
+
+_LEAST_TOTAL, _MOST_TOTAL = 0.3, 3.0
+_LEAST_ESS = 2.0
+_MOST_NEGATIVE = 0.45
+_MOST_OUTSIDE = 0.5
+_MOST_CONDITION = 1e14
+
+
+class PosteriorWarning(UserWarning):
+    """A posterior that should not be trusted, and why."""
+
+
+class Reach:
+    """How far from its neighbours a point of a sample lies as a rule, and how far another point lies in that measure.
+
+    Distances are Euclidean after dividing each column by its standard deviation, or RKHS distances where points are not
+    vectors. The unit is `q99 + 3 (q99 - q50)` of the distances from each distinct point to the nearest other one: a new
+    point of the same distribution seldom lies farther than that, in few dimensions as in many.
+    """
+
+    def __init__(self, points: Array, kernel: Kernel, rng: np.random.Generator):
+        self.kernel = None if points.ndim == 2 and points.dtype.kind in "fiu" else kernel
+        if len(points) > _MOST_REFERENCES:
+            points = points[rng.choice(len(points), _MOST_REFERENCES, replace=False)]
+        if self.kernel is None:
+            spread = points.std(0)
+            self.scale = np.where(spread > 0, spread, 1.0)
+            points = np.unique(points / self.scale, axis=0)
+        self.points = points
+        gaps = self._nearest(points, itself=True) if len(points) > 1 else np.zeros(1)
+        middle, far = np.quantile(gaps, [0.5, 0.99])
+        self.unit = float(far + 3.0 * (far - middle))
+
+    def novelty(self, points: Array) -> Array:
+        """Distance of each point to the nearest of the sample, in units; above 1 it lies outside what was seen."""
+        away = self._nearest(points / self.scale if self.kernel is None else points, itself=False)
+        unit = self.unit if self.unit > 0 else np.finfo(float).tiny
+        return np.minimum(away / unit, 1e9)
+
+    def _nearest(self, points: Array, *, itself: bool) -> Array:
+        """Distances to the nearest reference point, or to the nearest other one."""
+        if self.kernel is None and points.shape[1] <= _TREE_COLUMNS:
+            from scipy.spatial import KDTree
+
+            distances = np.asarray(KDTree(self.points).query(points, k=2 if itself else 1)[0])
+            return distances[:, 1] if itself else distances
+        if self.kernel is None:
+            cross, own, other = points @ self.points.T, (points**2).sum(1), (self.points**2).sum(1)
+        else:
+            cross = dense_gram(self.kernel, points, self.points)
+            own, other = self.kernel._diag(points), self.kernel._diag(self.points)
+        squared = own[:, None] + other - 2.0 * cross
+        if itself:
+            np.fill_diagonal(squared, np.inf)
+        return np.sqrt(np.maximum(squared.min(1), 0.0))
+
+
+@dataclass(frozen=True)
+class Health:
+    """Diagnostics of one posterior, or of several as arrays.
+
+    Attributes:
+        total: sum of the weights as the rule gives them, before they are made to sum to one; near 1 when all is well.
+        ess: effective sample size of the weights.
+        negative_mass: share of the absolute weights that is negative.
+        novelty: distance of the observation from the training observations; above 1 it lies outside what was seen.
+        condition: estimated condition number of the matrix that was solved with.
+        prior_ess: effective number of training pairs that the prior gives weight to.
+        prior_outside: share of the prior that lies outside the training z; 0 for the training marginal.
+        reg: regulariser of the evidence operator.
+        prior_reg: regulariser of the step from the prior to the pairs; None where none was needed.
+    """
+
+    total: Any
+    ess: Any
+    negative_mass: Any
+    novelty: Any
+    condition: float
+    prior_ess: float
+    prior_outside: float
+    reg: float
+    prior_reg: float | None
+
+    def __getitem__(self, i: int) -> Health:
+        each = {name: float(getattr(self, name)[i]) for name in ("total", "ess", "negative_mass", "novelty")}
+        return replace(self, **each)
+
+    @property
+    def problems(self) -> list[str]:
+        """What speaks against trusting the posterior, in words; empty when nothing does."""
+        return [*self._of_prior(), *self._of_observations()]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing speaks against trusting the posterior."""
+        return not self.problems
+
+    def _of_prior(self) -> list[str]:
+        found = []
+        if self.prior_outside > _MOST_OUTSIDE:
+            found.append(f"{self.prior_outside:.0%} of the prior lies outside the training z")
+        if self.prior_ess < _LEAST_ESS:
+            found.append(f"the prior gives weight to {self.prior_ess:.1f} effective training pairs only")
+        if self.condition > _MOST_CONDITION:
+            found.append(f"the evidence operator has a condition number of {self.condition:.0e}; a larger reg helps")
+        return found
+
+    def _of_observations(self) -> list[str]:
+        total = np.atleast_1d(self.total)
+        little, much = (total < _LEAST_TOTAL), (total > _MOST_TOTAL)
+        tests = [
+            (self.novelty, np.atleast_1d(self.novelty) > 1.0, "{} outside the training observations (novelty {:.3g})"),
+            (total, little, "{} with weights that sum to {:.2g} before normalising: mostly the prior is left"),
+            (total, much, "{} with weights that sum to {:.2g} before normalising: the rule is unstable here"),
+            (self.ess, np.atleast_1d(self.ess) < _LEAST_ESS, "{} on {:.1f} effective points"),
+            (self.negative_mass, np.atleast_1d(self.negative_mass) > _MOST_NEGATIVE, "{} with {:.0%} negative mass"),
+        ]
+        found = []
+        for values, bad, text in tests:
+            if bad.any():
+                first = int(bad.argmax())
+                several = len(total) > 1
+                who = f"{bad.sum()} of {len(total)} observations (first: {first})" if several else "an observation"
+                found.append(text.format(who, np.atleast_1d(values)[first]))
+        return found
+
+    def __str__(self) -> str:
+        def shown(values: Any) -> str:
+            values = np.atleast_1d(values)
+            return f"{values[0]:.3g}" if len(values) == 1 else f"{values.min():.3g} to {values.max():.3g}"
+
+        line = (
+            f"total {shown(self.total)}, ess {shown(self.ess)}, negative mass {shown(self.negative_mass)}, "
+            f"novelty {shown(self.novelty)}, condition {self.condition:.1e}, prior ess {self.prior_ess:.3g}"
+        )
+        return line if self.ok else line + ". Beware: " + "; ".join(self.problems)

@@ -1,0 +1,44 @@
+"""Figures of experiments, in the library's plain style."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import plotting
+from .._typing import Array
+from ._study import Runs
+
+INK, ACCENT, SECOND, FAINT = plotting.INK, plotting.ACCENT, plotting.SECOND, plotting.FAINT
+GREEN, GOLD, PURPLE = "#3a7d44", "#e09f3e", "#7b4b94"
+
+
+def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
+    """A figure with axes in a grid: one of them, or an array as `plt.subplots` gives it."""
+    figure, axes = plotting.new_figure(1, size)
+    if rows * columns == 1:
+        return figure, axes
+    figure.clear()
+    axes = figure.subplots(rows, columns)
+    for ax in np.ravel(axes):
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(labelsize=8)
+    return figure, axes
+
+
+def curves(ax: Any, x: Array, runs: Runs, series: Mapping[str, tuple[str, str]], **style: Any) -> None:
+    """Means against x on logarithmic axes, with a standard error up and down: name -> (label, colour)."""
+    order = np.argsort(x)
+    style = {"marker": "o", "ms": 4, "lw": 1.4, "elinewidth": 0.8, **style}
+    for name, (label, colour) in series.items():
+        ax.errorbar(
+            x[order],
+            runs.mean(name)[order],
+            runs.standard_error(name)[order],
+            color=colour,
+            label=label,
+            **style,
+        )
+    ax.set(xscale="log", yscale="log")

@@ -1,0 +1,115 @@
+r"""The family of kernel Bayes' rules: joint x evidence x inverse.
+
+From pairs (x_i, z_i), a prior embedding :math:`\sum_j \tilde w_j \ell(\cdot, \tilde z_j)` and an observation x, each rule
+estimates the posterior operator :math:`\mathcal C_{ZX}\, \mathcal C_{XX}^{-1}`. With F the features of the x_i, both
+operators are those of a *weighted sample of features of x*, of which there are two:
+
+| sample | features | weights | stands on |
+|---|---|---|---|
+| the pairs, reweighted (third order) | F | :math:`\gamma = A \tilde w`, signed or cut at zero | training z_i |
+| the prior, seen through the likelihood (second order) | A' F | :math:`\tilde w` | prior points z~_j |
+
+where :math:`A = (L + n \eta I)^{-1} \tilde L`, so that row j of `A' F` is the conditional mean of f(x) at z~_j. With
+joint sample (G, v) and evidence `E = H' diag(u) H` of sample (H, u), the posterior weights are
+
+.. math:: w(x) = \mathrm{diag}(v)\, G\, (E + \epsilon I)^{-1} f(x)
+          \quad\text{or}\quad \mathrm{diag}(v)\, G\, (E^2 + \epsilon I)^{-1} E f(x).
+
+| rule | joint | evidence | inverse | source |
+|---|---|---|---|---|
+| `iw` | pairs, cut at zero | pairs, cut at zero | plain | Xu et al. (2022), Algorithm 1 |
+| `kbr` = (b)-II | pairs | pairs | squared | Fukumizu et al. (2013); Kanagawa (2016), Algorithm 1 |
+| `kbr-b1` | pairs | pairs | plain | Hsu (2019), table 5.1 |
+| `kbr-a1`, `kbr-a2` | prior | pairs | plain, squared | Hsu (2019), table 5.1 |
+| `dmo` | prior | prior | plain | Hsu (2019), theorem 5.5 |
+| `subspace` | prior | prior | squared | Gebhardt et al. (2015), equation 23 |
+
+The regulariser is added to an operator whose trace is about the mean of k(x, x) when the prior's weights sum to one. So
+`reg` is lambda of Xu et al. (with gamma as here, without their printed factor n), delta of Kanagawa, epsilon of Hsu
+(whose `m epsilon` and `m^2 epsilon` come from prior weights of 1 instead of 1/m) and gamma of Gebhardt et al. The squared
+inverse acts on squared eigenvalues: its regulariser has another scale than the plain one's.
+
+Why these forms: :math:`D K ((D K)^2 + \epsilon I)^{-1} D k(x) = D F (C^2 + \epsilon I)^{-1} C f(x)`, `C = F' D F`, is
+symmetric, as small as the rank, and inverts nothing that may be singular. Equation 23 of Gebhardt et al. is the squared
+form with `H = A' F`, `A` computed in their subspace: push-through with `P = Gb' F` turns
+`P ((P' Dp P)^2 + e I)^-1 P' Dp P f` into `E Dp ((E Dp)^2 + e I)^-1 Gb' k`, their `E = P P'`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .._backend import namespace
+from .._linalg import Gram, LowRank, WeightedRidge, cholesky, condition, lu, lu_solve, solve
+from .._typing import AnyArray
+
+
+class Rule(NamedTuple):
+    """One member of the family; each field is a column of the table above."""
+
+    joint: str  # "pairs" or "prior"
+    evidence: str  # "pairs" or "prior"
+    inverse: str  # "plain" or "squared"
+    truncated: bool = False  # cut the weights of the pairs at zero
+
+
+RULES = {
+    "iw": Rule("pairs", "pairs", "plain", truncated=True),
+    "kbr": Rule("pairs", "pairs", "squared"),
+    "kbr-a1": Rule("prior", "pairs", "plain"),
+    "kbr-a2": Rule("prior", "pairs", "squared"),
+    "kbr-b1": Rule("pairs", "pairs", "plain"),
+    "dmo": Rule("prior", "prior", "plain"),
+    "subspace": Rule("prior", "prior", "squared"),
+}
+
+
+class Sample(NamedTuple):
+    """Features of x, as the Gram matrix of their points, and one signed weight for each point."""
+
+    gram: Gram
+    weights: AnyArray
+
+
+def through_likelihood(
+    features: AnyArray, latent_gram: Gram, latent_factor: AnyArray, prior_coordinates: AnyArray
+) -> LowRank:
+    """`A' F`: the conditional mean of the features F (n, r) of x at each point of the prior."""
+    return LowRank(prior_coordinates @ solve(latent_factor, latent_gram.gather(features)))
+
+
+class Operator:
+    """The posterior operator of a rule for one prior: everything that does not depend on the observation.
+
+    `positive` says that the weights are known to be non-negative, which allows a Cholesky factor and the dual form.
+    """
+
+    def __init__(self, joint: Sample, evidence: Sample, inverse: str, reg: AnyArray, *, positive: bool = False):
+        self.joint = joint
+        self._ridge: WeightedRidge | None = None
+        if positive and inverse == "plain" and joint is evidence:
+            self._ridge = WeightedRidge(joint.gram, joint.weights, reg)
+            return
+        E = evidence.gram.weighted_core(evidence.weights)
+        eye = namespace(E).eye(len(E))
+        self._squared = E if inverse == "squared" else None
+        self._matrix = E @ E.T if inverse == "squared" else E + reg * eye
+        self._shift = reg if inverse == "squared" else 0.0
+        name = "the regularised evidence operator"
+        self._factor = cholesky(self._matrix, name, reg) if inverse == "squared" else lu(self._matrix, name)
+
+    def weights(self, coordinates: AnyArray) -> AnyArray:
+        """Weights (t, p) on the points of the joint sample, for observations given by their coordinates (t, r)."""
+        if self._ridge is not None:
+            return self._ridge.weights(coordinates)
+        if self._squared is None:
+            solved = lu_solve(self._factor, coordinates.T)
+        else:
+            solved = solve(self._factor, self._squared @ coordinates.T)
+        return self.joint.gram.scatter(solved.T) * self.joint.weights
+
+    def condition(self) -> float:
+        """Estimated condition number of the matrix that was solved with."""
+        if self._ridge is not None:
+            return self._ridge.condition()
+        return condition(self._matrix, self._factor, float(self._shift))
