@@ -1,4 +1,4 @@
-"""Sphinx configuration. The figures of the guide are drawn, and the reference is checked, at every build."""
+"""Sphinx configuration. Every build draws the figures of the guide, writes out results, and checks the reference."""
 
 import logging
 import re
@@ -10,6 +10,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import figures  # noqa: E402
+import results  # noqa: E402
 from sphinx.errors import ConfigError  # noqa: E402
 
 import kernelbayes  # noqa: E402
@@ -60,6 +61,7 @@ def prepare(app: object) -> None:
     logging.getLogger("jax").setLevel(logging.WARNING)  # it reports which accelerators are not there
     check_reference()
     figures.draw_all(HERE / "generated")
+    results.write_all(HERE / "generated")
 
 
 def list_attributes(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:

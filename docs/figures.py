@@ -373,11 +373,61 @@ def density_ratio(out: Path) -> None:
     figure.savefig(out / "density-ratio.png", dpi=_DPI)
 
 
+# ------------------------------------------------------------------------------------ guide/learned-features.md
+
+
+def draw_blobs(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Noisy images of a blob and its place, as in the guide."""
+    place = rng.uniform(3, 12, (n, 2))
+    down, across = np.mgrid[:16, :16]
+    squared = (across - place[:, 0, None, None]) ** 2 + (down - place[:, 1, None, None]) ** 2
+    return np.exp(-squared / 6) + 0.5 * rng.normal(size=(n, 16, 16)), place
+
+
+def learned_features(out: Path) -> None:
+    """Images with a blob, the learning curve of a network, and predicted against true places."""
+    rng = np.random.default_rng(0)
+    (images, place), (new_images, new_place) = draw_blobs(600, rng), draw_blobs(300, rng)
+    features = kb.learn_features(images, place, random_state=0, progress=False)
+    found = kb.ConditionalEmbedding(features=features, random_state=0).fit(images, place).predict(new_images)
+    pixels = kb.ConditionalEmbedding(random_state=0).fit(images.reshape(600, -1), place)
+    by_pixels = pixels.predict(new_images.reshape(300, -1))
+    figure, (left, middle, right) = plotting.new_figure(3, (11.0, 3.8))
+
+    shown = np.block([[new_images[3 * i + j] for j in range(3)] for i in range(3)])
+    left.imshow(shown, cmap="Greys", vmin=-1, vmax=2)
+    corner = 16 * np.array([(j, i) for i in range(3) for j in range(3)])
+    left.plot(*(corner + new_place[:9]).T, "o", mfc="none", color=SECOND, ms=11, mew=1.6, label="true place")
+    left.plot(*(corner + found[:9]).T, "+", color=ACCENT, ms=9, mew=1.8, label="predicted")
+    for edge in (15.5, 31.5):
+        left.axhline(edge, color="white", lw=2)
+        left.axvline(edge, color="white", lw=2)
+    left.set(title="Nine images never seen", xticks=[], yticks=[])
+    left.spines[:].set_visible(False)
+    left.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=2)
+
+    epochs = np.arange(1, len(features.history["train"]) + 1)
+    middle.loglog(epochs, features.history["train"], color=FAINT, lw=1.2, label="training")
+    middle.loglog(epochs, features.history["validation"], color=SECOND, lw=1.4, label="validation")
+    middle.axhline(features.baseline, color=INK, lw=1, ls="--", label="predicting the mean")
+    best = features.best_epoch
+    middle.plot(best, features.history["validation"][best - 1], "o", color=ACCENT, ms=6, label="kept")
+    middle.set(title="Learning curve", xlabel="epoch", ylabel="loss")
+    middle.legend(frameon=False, fontsize=8, loc="lower left")
+
+    right.plot([3, 12], [3, 12], color=INK, lw=0.8)
+    right.plot(new_place[:, 0], by_pixels[:, 0], ".", color=FAINT, ms=4, label="Gaussian kernel on pixels")
+    right.plot(new_place[:, 0], found[:, 0], ".", color=ACCENT, ms=4, label="learned features")
+    right.set(title="Column of the blob", xlabel="true", ylabel="predicted")
+    right.legend(frameon=False, fontsize=8, loc="upper left")
+    figure.savefig(out / "learned-features.png", dpi=_DPI)
+
+
 def draw_all(out: Path) -> None:
     """Draw everything into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     with threadpool_limits(1):  # timings that do not depend on who else is computing
-        for draw in (first_hour, embeddings, decoding, kernels, scale, herding, bayes, density_ratio):
+        for draw in (first_hour, embeddings, decoding, kernels, scale, herding, bayes, density_ratio, learned_features):
             draw(out)
 
 

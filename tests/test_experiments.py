@@ -20,6 +20,7 @@ from kernelbayes.experiments import (
     Table,
     decoding,
     jackknife,
+    posterior_mean,
     rate,
     rate_of_means,
     resampling,
@@ -295,6 +296,59 @@ def test_decoding_claims():
     assert _verdicts(decoding.claims(_decaying(inside=-1.1, below=-1.2)))[2] == "not reproduced"
 
 
+def _posterior_means(paper=None, far=None):
+    """Runs of posterior-mean in three dimensions: all errors 1 but those given, with the same noise for each method."""
+    noise = _noise(6, 20)
+    values = {name: noise.copy() for name in posterior_mean._METHODS}
+    for first, changed in ((0, paper or {}), (3, far or {})):
+        for name, level in changed.items():
+            values[name][first : first + 3] *= np.reshape(level, (-1, 1))
+    return Runs([{"prior": prior, "dimension": d} for prior in ("paper", "far") for d in (2, 8, 32)], values)
+
+
+@pytest.mark.parametrize(
+    ("iw", "wanted", "lower"),
+    [
+        ([0.5, 0.6, 0.8], "reproduced", "lower at 3 of 3 dimensions, by more than two standard errors at 3"),
+        ([0.5, 1.2, 0.8], "partly", "lower at 2 of 3 dimensions, by more than two standard errors at 2"),
+        ([1.5, 1.2, 1.0], "not reproduced", "lower at 0 of 3 dimensions, by more than two standard errors at 0"),
+    ],
+)
+def test_posterior_mean_claim_on_the_rules(iw, wanted, lower):
+    claim, _ = posterior_mean.claims(_posterior_means(paper={"iw": iw}))
+    assert claim.verdict == wanted
+    assert lower in claim.shown
+    assert f"{min(iw):.2f} to {max(iw):.2f} times" in claim.shown
+
+
+def test_posterior_mean_claim_says_when_a_gap_is_within_the_noise():
+    runs = _posterior_means()
+    runs.values["iw"][:3] += np.where(np.arange(20) % 2, 0.8, -0.9)  # lower by 0.05 on average, give or take 0.19
+    claim, _ = posterior_mean.claims(runs)
+    assert claim.verdict == "reproduced"
+    assert "lower at 3 of 3 dimensions, by more than two standard errors at 0" in claim.shown
+
+
+@pytest.mark.parametrize(
+    ("iw", "wanted"),
+    [([0.3, 0.5, 0.9], "reproduced"), ([0.3, 1.1, 1.2], "partly"), ([1.0, 1.1, 1.2], "not reproduced")],
+)
+def test_posterior_mean_claim_on_the_prior(iw, wanted):
+    """Judged where the prior is away from the data, against an embedding that never sees it, and nothing else."""
+    runs = _posterior_means(paper={"iw": 7.0}, far={"iw": iw, "automatic": [0.2, 0.3, 0.4]})
+    below, used = posterior_mean.claims(runs)
+    assert (below.verdict, used.verdict) == ("not reproduced", wanted)
+    assert f"{min(iw):.2f} to {max(iw):.2f} times that of a conditional" in used.shown
+    assert "0.20 to 0.40 times that of the prior mean" in used.shown
+
+
+def test_posterior_mean_note_names_the_dimensions():
+    assert "behind at every d" in posterior_mean._note(_posterior_means(paper={"original_small": 1.1}))
+    note = posterior_mean._note(_posterior_means(paper={"original_small": [0.9, 1.1, 0.9], "iw": [1.0, 1.0, 0.95]}))
+    assert "ahead of IW at d = 2, 32." in note
+    assert "is 0.95 to 1.00 times" in note
+
+
 # ----------------------------------------------------------------------------------------------------- set-ups
 
 
@@ -351,6 +405,49 @@ def test_decoding_error_meets_its_first_order():
     assert np.mean([r["one"] for r in runs]) == pytest.approx(expected, rel=0.05)
     assert np.mean([r["cos"] for r in runs]) == pytest.approx(expected, rel=0.05)
     assert max(max(r["x"], r["x2"]) for r in runs) < 0.02 * expected
+
+
+def _mean_on_a_grid(V, centre, spread, observed):
+    """Posterior means by brute force: prior times joint density over that of z, on a grid of nine deviations each way."""
+    d = len(centre)
+    axes = [np.linspace(m - 9 * s, m + 9 * s, 121) for m, s in zip(centre, np.sqrt(np.diagonal(spread)), strict=True)]
+    z = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
+    joint = stats.multivariate_normal(np.repeat([1.0, 0.0], d), V)
+    fixed = stats.multivariate_normal(centre, spread).logpdf(z) - stats.multivariate_normal(cov=V[d:, d:]).logpdf(z)
+    means = []
+    for x in observed:
+        log = fixed + joint.logpdf(np.hstack([np.broadcast_to(x, z.shape), z]))
+        means.append(np.average(z, axis=0, weights=np.exp(log - log.max())))
+    return np.array(means)
+
+
+@pytest.mark.parametrize("prior", ["paper", "far"])
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_exact_posterior_means(prior, dimension):
+    settings = {"n": 20_000, "dimension": dimension, "prior": prior}
+    X, Z, drawn, observed, exact, centre = posterior_mean._problem(settings, np.random.default_rng(7))
+    A = np.random.default_rng(7).normal(size=(2 * dimension, 2 * dimension))
+    V = A.T @ A / (2 * dimension) + 2 * np.eye(2 * dimension)
+    Vzz = V[dimension:, dimension:]
+    where, spread = (np.sqrt(np.diagonal(Vzz)), Vzz / 4) if prior == "far" else (np.zeros(dimension), Vzz / 2)
+    np.testing.assert_allclose(centre, where)
+    np.testing.assert_allclose(exact[:20], _mean_on_a_grid(V, where, spread, observed[:20]), rtol=0, atol=1e-9)
+    # the samples are those of the distributions that the means are about
+    np.testing.assert_allclose(np.cov(np.hstack([X, Z]).T), V, atol=0.15)
+    np.testing.assert_allclose(np.hstack([X, Z]).mean(0), np.repeat([1.0, 0.0], dimension), atol=0.06)
+    np.testing.assert_allclose(np.atleast_2d(np.cov(drawn.T)), spread, atol=0.08)
+    np.testing.assert_allclose(drawn.mean(0), where, atol=0.05)
+    assert observed.shape == (100, dimension)
+
+
+@pytest.mark.parametrize("prior", ["paper", "far"])
+def test_one_repeat_of_posterior_mean(prior):
+    settings = {"n": 60, "reg": 0.2, "dimension": 2, "prior": prior}
+    numbers = posterior_mean._once(settings, np.random.default_rng(0))
+    assert list(numbers) == list(posterior_mean._METHODS)
+    assert all(np.isfinite(v) and v > 0 for v in numbers.values())
+    _, _, _, _, exact, centre = posterior_mean._problem(settings, np.random.default_rng(0))
+    assert numbers["prior"] == pytest.approx(sum(np.square(e - centre).sum() for e in exact) / 100)
 
 
 # -------------------------------------------------------------------------------------------- the command line

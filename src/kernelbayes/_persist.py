@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ._estimator import DERIVED
 from .bayes import KernelBayesRule
 from .conditional import ConditionalEmbedding
 from .density_ratio import DensityRatio
@@ -51,7 +52,6 @@ _ROOTS: tuple[type, ...] = (
     ConvNet,
     Standardised,
 )
-_DERIVED = ("_gram_cache", "_reach")  # rebuilt on use
 
 
 def _family(cls: type) -> Iterable[type]:
@@ -130,7 +130,7 @@ def _encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return None  # a source of randomness is spent, not kept
     if type(value) in _known().values():
-        state = {k: v for k, v in vars(value).items() if k not in _DERIVED}
+        state = {k: v for k, v in vars(value).items() if k not in DERIVED}
         return {
             "type": type(value).__name__,
             "state": {k: _encode(v, f"{where}.{k}", arrays) for k, v in state.items()},

@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from . import _check
+from ._estimator import HoldsGram, check_kinds
 from ._linalg import Dense, LowRank
 from ._typing import Array, ArrayLike, RandomState
 from .conditional import ConditionalEmbedding
 from .density_ratio import DensityRatio
-from .density_ratio import _is_distribution as is_distribution
 from .embeddings import (
     AnalyticEmbedding,
     Embedding,
@@ -44,6 +44,7 @@ from .features import (
 from .features._explicit import NeuralFeatures
 from .kernels import Gaussian, Kernel, Linear
 from .kernels._bandwidth import lengthscale_of
+from .kernels._distributions import is_distribution
 from .learning import BANDWIDTH_FACTORS, few_landmarks, scored_features, validated, weighted_reg
 from .rules import conditional, sum_rule
 from .rules.bayes import RULES, Operator, Sample, through_likelihood
@@ -73,7 +74,7 @@ class _Conditioned(NamedTuple):
     prior_ess: float
 
 
-class KernelBayesRule(BaseEstimator):
+class KernelBayesRule(HoldsGram, BaseEstimator):
     r"""Bayes' rule without a likelihood: learned from pairs (x_i, z_i), for any prior of z and any observed x.
 
     Args:
@@ -180,11 +181,7 @@ class KernelBayesRule(BaseEstimator):
             raise ValueError(f"alpha must be at least 0 and below 1, got {alpha:g}")
         if alpha and self.rule != "iw":
             raise ValueError(f"alpha, for the relative density ratio, goes with rule='iw', not {self.rule!r}")
-        kinds = (("kernel", Kernel), ("latent_kernel", Kernel), ("features", Recipe), ("latent_features", Recipe))
-        for name, wanted in kinds:
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, wanted):
-                raise ValueError(f"{name} must be a {wanted.__name__} or None, got {value!r}")
+        check_kinds(self, kernel=Kernel, latent_kernel=Kernel, features=Recipe, latent_features=Recipe)
 
     def _check_pairs(self, X: Any, Z: Any) -> tuple[Array, Array]:
         self._point_dims = np.ndim(X) - 1  # of one observation: a flat X has numbers, a table has rows
@@ -433,19 +430,6 @@ class KernelBayesRule(BaseEstimator):
     def _rows(self, rows: Any) -> Array:
         gram = self._gram
         return gram.factor[rows] if isinstance(gram, LowRank) else self.features_._coordinates(self.X_[rows])
-
-    # ------------------------------------------------------------------------------------------ pickle and save
-
-    @property
-    def _gram(self) -> Any:
-        """The training sample in the coordinates of the features; rebuilt after loading."""
-        if "_gram_cache" not in self.__dict__:
-            self._gram_cache = represent(self.features_, self.X_)
-        return self._gram_cache
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in ("_gram_cache", "_reach")}
 
 
 def _bandwidths(X: Array) -> list[Kernel]:

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from . import _check
+from ._estimator import HoldsGram, check_kinds
 from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import CrossCovariance, Embedding, MeanEmbedding, evaluate_function, mean_coordinates, quantiles, tails
@@ -30,7 +31,7 @@ _STAND_IN_RANK = 1024
 _BLOCK_ELEMENTS = 2**22
 
 
-class ConditionalEmbedding(RegressorMixin, BaseEstimator):
+class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
     r"""The embedding of the distribution of y given x, learned from pairs.
 
     .. math:: \hat\mu_{Y|x} = \sum_i w_i(x)\, \ell(y_i, \cdot), \qquad w(x) = (K + n \lambda I)^{-1} k(x)
@@ -130,15 +131,7 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         if self.reg is not None:
             _check.positive(self.reg, "reg")
         _check.option(self.selection, "selection", ("loo", "validation"))
-        kinds = (
-            ("kernel", Kernel, "kb.Gaussian(1.0)"),
-            ("target_kernel", Kernel, "kb.Laplace(1.0)"),
-            ("features", Recipe, "kb.Subspace(500)"),
-        )
-        for name, wanted, example in kinds:
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, wanted):
-                raise ValueError(f"{name} must be a {wanted.__name__} such as {example} or None, got {value!r}")
+        check_kinds(self, kernel=Kernel, target_kernel=Kernel, features=Recipe)
         if self.ard and self.kernel is not None:
             raise ValueError("ard=True learns the lengthscales of the default kernel; leave kernel=None")
 
@@ -324,19 +317,6 @@ class ConditionalEmbedding(RegressorMixin, BaseEstimator):
         if not isinstance(prior, MeanEmbedding):
             raise ValueError(f"prior must be a kb.MeanEmbedding on x, got {type(prior).__name__}")
         return self.features_._coordinates(self._points(prior.points)), prior.weights
-
-    # ------------------------------------------------------------------------------------------ pickle and save
-
-    @property
-    def _gram(self) -> Any:
-        """The training sample in the coordinates of the features; rebuilt after loading."""
-        if "_gram_cache" not in self.__dict__:
-            self._gram_cache = represent(self.features_, self.X_)
-        return self._gram_cache
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_gram_cache"}
 
 
 def _refuse_flat(X: Any) -> None:

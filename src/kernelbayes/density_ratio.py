@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from . import _check
+from ._estimator import check_kinds
 from ._linalg import LowRank, eigh, solve_lower
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import AnalyticEmbedding, Embedding, MeanEmbedding, Reach, embed
@@ -31,14 +32,15 @@ from .features import (
 from .features._landmark import LandmarkFeatures
 from .kernels import Gaussian, Kernel, matmul
 from .kernels._bandwidth import lengthscale_of
-from .kernels._distributions import Distribution
+from .kernels._distributions import Distribution, is_distribution
 from .kernels._integrals import mean_integral
 from .learning import MOST_POINTS, BoundWarning
 from .rules import density_ratio as rule
 
 # Candidates: lengthscales as factors of the median distance, regularisers as factors of the mean square of the coordinates.
-# Shorter lengthscales than these were chosen by accident more often than for a good reason, with 150 to 500 points.
-_FACTORS = 0.1 * 10 ** (0.2 * np.arange(12))
+# Shorter lengthscales than these were chosen by accident more often than for a good reason, with 150 to 500 points; longer
+# ones leave little more than polynomials of low degree.
+_FACTORS = 0.1 * 10 ** (0.2 * np.arange(10))
 _REGS = np.geomspace(1e-8, 10.0, 37)
 # Lengthscales whose scores differ by less than this many standard errors are as good as each other: the longest is taken.
 _TIE = 0.75
@@ -225,7 +227,7 @@ class DensityRatio(BaseEstimator):
         factor = None
         if kernel is None:
             spread = np.asarray(lengthscale_of(Z, "denominator", per_column=True))
-            factor = self._choose_factor(samples.fewer(MOST_POINTS, rng), spread, rng)
+            factor = self._choose_factor(samples, spread, rng)
             kernel = Gaussian(factor * spread)
         recipe = self.features or default_recipe(len(Z))
         seen = scored = samples.through(recipe, kernel, rng)
@@ -241,10 +243,7 @@ class DensityRatio(BaseEstimator):
         return self
 
     def _check_settings(self) -> None:
-        for name, wanted, example in (("kernel", Kernel, "kb.Gaussian(1.0)"), ("features", Recipe, "kb.Subspace(500)")):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, wanted):
-                raise ValueError(f"{name} must be a {wanted.__name__} such as {example} or None, got {value!r}")
+        check_kinds(self, kernel=Kernel, features=Recipe)
         if self.reg is not None:
             _check.positive(self.reg, "reg")
         if not 0.0 <= _check.scalar(self.alpha, "alpha") < 1.0:
@@ -252,7 +251,7 @@ class DensityRatio(BaseEstimator):
 
     def _read_numerator(self, value: Any, kernel: Kernel | None, Z: Array, rng: np.random.Generator) -> _Numerator:
         distribution = None
-        if isinstance(value, AnalyticEmbedding) or _is_distribution(value):
+        if isinstance(value, AnalyticEmbedding) or is_distribution(value):
             distribution = value.distribution if isinstance(value, AnalyticEmbedding) else value
             value = embed(distribution, kernel or Gaussian(1.0), samples=_DRAWS, random_state=rng)
             distribution = getattr(value, "distribution", None)
@@ -278,16 +277,18 @@ class DensityRatio(BaseEstimator):
         recipe = self.features
         if recipe is None or isinstance(recipe, Exact):
             recipe = IncompleteCholesky(_COMPARED_RANK, tol=1e-12)
+        few = samples.fewer(MOST_POINTS, rng)
         rows, best = [], []
         for factor in _FACTORS:
-            seen = samples.through(recipe, Gaussian(factor * spread), rng)
+            seen = few.through(recipe, Gaussian(factor * spread), rng)
             regs = self._candidates(seen)
-            below, above = samples.losses(seen, regs)
+            below, above = few.losses(seen, regs)
             scores = below.sum(0) + above.sum(0)
             rows.append(np.stack([np.full(len(regs), factor), regs, scores]))
             best.append((below[:, scores.argmin()], above[:, scores.argmin()]))
         self.scores_ = dict(zip(("factor", "reg", "score"), np.concatenate(rows, axis=1), strict=True))
-        return float(_FACTORS[_last_of_the_best(best)])
+        kept = len(few.Z) / len(samples.Z), len(few.top.points) / len(samples.top.points)
+        return float(_FACTORS[_last_of_the_best(best, kept)])
 
     def _candidates(self, seen: _Seen) -> Array:
         return float(np.trace(seen.covariance)) * _REGS if self.reg is None else np.array([float(self.reg)])
@@ -361,28 +362,25 @@ class DensityRatio(BaseEstimator):
         return -self.score_ - 0.5
 
 
-def _last_of_the_best(candidates: list[tuple[Array, Array]]) -> int:
-    """The last candidate whose score, the sum of its losses, is within the tie of the best: its differences may be noise."""
+def _last_of_the_best(candidates: list[tuple[Array, Array]], kept: tuple[float, float] = (1.0, 1.0)) -> int:
+    """The last candidate whose score, the sum of its losses, is as good as the best but for noise.
+
+    `kept` are the shares of both samples that the losses were measured on: the noise that counts is that of all points.
+    """
     scores = np.array([below.sum() + above.sum() for below, above in candidates])
     best = candidates[int(scores.argmin())]
-    differences = [[part - other for part, other in zip(c, best, strict=True)] for c in candidates]
-    errors = np.sqrt([sum(len(part) * part.var() for part in pair) for pair in differences])
-    return int(np.flatnonzero(scores <= scores.min() + _TIE * errors)[-1])
+    variances = [
+        sum(share * len(part) * (part - other).var() for part, other, share in zip(losses, best, kept, strict=True))
+        for losses in candidates
+    ]
+    return int(np.flatnonzero(scores <= scores.min() + _TIE * np.sqrt(variances))[-1])
 
 
 def _check_sample(denominator: Any, kernel: Kernel | None) -> Array:
-    if isinstance(denominator, Embedding) or _is_distribution(denominator):
+    if isinstance(denominator, Embedding) or is_distribution(denominator):
         raise ValueError("denominator must be a sample; only numerator may be an embedding or a distribution")
     name = "denominator"
     Z = _check.vectors(denominator, name) if kernel is None else kernel._check(denominator, name)
     if len(Z) < 2:
         raise ValueError(f"denominator needs at least two points, got {len(Z)}")
     return Z
-
-
-def _is_distribution(value: Any) -> bool:
-    if isinstance(value, Embedding):
-        return False
-    if isinstance(value, (list, tuple)):
-        return len(value) > 0 and all(_is_distribution(part) for part in value)
-    return any(hasattr(value, name) for name in ("rvs", "cdf")) or isinstance(value, Distribution)

@@ -8,8 +8,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import kernelbayes as kb
-from kernelbayes.learning._features import Sample as TrainingSample
-from kernelbayes.learning._features import _batch_loss, _Settings, _step, _Training, held_out_loss, trace_loss
+from kernelbayes.learning._features import Sample, Settings, Training, batch_loss, held_out_loss, step, trace_loss
 
 RNG = np.random.default_rng(0)
 N, P, Q = 40, 5, 7
@@ -71,11 +70,11 @@ def test_held_out_loss_is_that_of_ridge_regression():
 
 
 def test_gradient_of_the_network_against_finite_differences():
-    network, sample = kb.MLP(3, P, (4,), activation="tanh", random_state=1), TrainingSample(F[:, :3], V, WEIGHTS)
+    network, sample = kb.MLP(3, P, (4,), activation="tanh", random_state=1), Sample(F[:, :3], V, WEIGHTS)
     rows = np.arange(0, N, 2)
     with jax.enable_x64(True):
-        loss = eqx.filter_jit(_batch_loss)
-        gradient = eqx.filter_jit(eqx.filter_grad(_batch_loss))(network, sample, rows, 1e-2)
+        loss = eqx.filter_jit(batch_loss)
+        gradient = eqx.filter_jit(eqx.filter_grad(batch_loss))(network, sample, rows, 1e-2)
         for layer in range(2):
             for part in range(2):
                 direction = np.random.default_rng(layer).normal(size=network.layers[layer][part].shape)
@@ -98,9 +97,9 @@ class Scaled(eqx.Module):
 
 
 def test_outputs_gain_nothing_by_growing():
-    network, sample = kb.MLP(3, P, (4,), random_state=1), TrainingSample(F[:, :3], V, WEIGHTS)
+    network, sample = kb.MLP(3, P, (4,), random_state=1), Sample(F[:, :3], V, WEIGHTS)
     with jax.enable_x64(True):
-        plain, grown = (float(_batch_loss(Scaled(network, s), sample, np.arange(N), 1e-2)) for s in (1.0, 1e3))
+        plain, grown = (float(batch_loss(Scaled(network, s), sample, np.arange(N), 1e-2)) for s in (1.0, 1e3))
     np.testing.assert_allclose(grown, plain, rtol=1e-9)
 
 
@@ -242,10 +241,10 @@ def test_labels_as_targets():
 
 
 def test_batches_share_one_compilation():
-    before = _step._cached._cache_size()
+    before = step._cached._cache_size()
     for settings in ({}, {"learning_rate": 0.02, "reg": 1e-2}, {"weight_decay": 0.0, "random_state": 1}):
         assert len(quick(*RING, batch_size=30, epochs=3, **settings).history["train"]) == 3
-    assert _step._cached._cache_size() == before + 1
+    assert step._cached._cache_size() == before + 1
 
 
 # ------------------------------------------------------------------------------------------------ other networks
@@ -288,9 +287,9 @@ def test_a_loss_that_is_not_finite_steps_back():
 
 def test_setbacks_lower_the_learning_rate():
     with jax.enable_x64(False):
-        sample = TrainingSample(*(jnp.asarray(a, jnp.float32) for a in (F[:, :2], V, WEIGHTS)))
-        settings = _Settings(*np.float32([1e-3, 1.0, 0.0]))
-        training = _Training(Fragile(jnp.full((3, 2), 0.7)), sample, None, settings)
+        sample = Sample(*(jnp.asarray(a, jnp.float32) for a in (F[:, :2], V, WEIGHTS)))
+        settings = Settings(*np.float32([1e-3, 1.0, 0.0]))
+        training = Training(Fragile(jnp.full((3, 2), 0.7)), sample, None, settings)
         training.epoch(iter([np.arange(N)]))
     assert training.setbacks == 1
     np.testing.assert_allclose(training.settings.rate, 0.1, rtol=1e-6)

@@ -27,8 +27,9 @@ def mean_coordinates(features: Features, embedding: Embedding) -> Array:
     """
     if isinstance(features, (LandmarkFeatures, DenseFeatures)):
         values = _values(features, embedding)
-        whitened = isinstance(features, LandmarkFeatures) and features.whitened
-        return solve_lower(features.factor, values) if whitened else values
+        if isinstance(features, LandmarkFeatures) and features.whitened:
+            return solve_lower(features.factor, values)
+        return values
     points, weights = _points(embedding)
     return features._coordinates(features.kernel._check(points, "prior")).T @ weights
 

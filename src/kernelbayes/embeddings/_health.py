@@ -10,10 +10,10 @@ import numpy as np
 from .._typing import Array
 from ..kernels import Kernel, dense_gram
 
-# Reference points at most, to which distances are measured.
-_MOST_REFERENCES = 2048
 # Up to this many columns a tree finds neighbours faster than all pairs.
 _TREE_COLUMNS = 8
+# Reference points at most, to which distances are measured: with a tree, and without.
+_MOST_REFERENCES, _MOST_PAIRED = 2048, 512
 
 _LEAST_TOTAL, _MOST_TOTAL = 0.3, 3.0
 _LEAST_ESS = 2.0
@@ -36,8 +36,9 @@ class Reach:
 
     def __init__(self, points: Array, kernel: Kernel, rng: np.random.Generator):
         self.kernel = None if points.ndim == 2 and points.dtype.kind in "fiu" else kernel
-        if len(points) > _MOST_REFERENCES:
-            points = points[rng.choice(len(points), _MOST_REFERENCES, replace=False)]
+        most = _MOST_REFERENCES if self.kernel is None and points.shape[1] <= _TREE_COLUMNS else _MOST_PAIRED
+        if len(points) > most:
+            points = points[rng.choice(len(points), most, replace=False)]
         if self.kernel is None:
             spread = points.std(0)
             self.scale = np.where(spread > 0, spread, 1.0)

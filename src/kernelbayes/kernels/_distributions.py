@@ -225,6 +225,14 @@ Simple: TypeAlias = Independent | Normal
 Distribution: TypeAlias = Independent | Normal | Mixture
 
 
+def is_distribution(value: Any) -> bool:
+    """Whether this looks like a distribution with its parameters set, or a list of them, one for each column."""
+    if isinstance(value, (list, tuple)):
+        return len(value) > 0 and all(is_distribution(part) for part in value)
+    both = hasattr(value, "cdf") and hasattr(value, "icdf")  # the new interface of SciPy
+    return isinstance(value, Distribution) or hasattr(value, "rvs") or both
+
+
 def as_distribution(value: Any) -> Distribution | None:
     """Read a distribution, or return None for one that has no closed forms here (a gamma, say).
 

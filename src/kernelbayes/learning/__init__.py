@@ -11,7 +11,7 @@ from ._conditional import (
     tune_kernel,
     tune_reg,
 )
-from ._features import LearnedFeatures, learn_features
+from ._learn_features import LearnedFeatures, learn_features
 from ._networks import MLP, ConvNet
 from ._optimise import BoundWarning, Optimum, minimise
 
