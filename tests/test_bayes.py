@@ -9,6 +9,8 @@ import pytest
 from scipy import stats
 
 import kernelbayes as kb
+from kernelbayes._linalg import LowRank
+from kernelbayes.learning import _bayes as learning_bayes
 from kernelbayes.rules.bayes import RULES
 from oracles import bayes as oracle
 from oracles.conditional import conditional_weights, gaussian_gram
@@ -441,6 +443,77 @@ def test_the_warning_says_which_of_many():
     X, Z, *_ = _conjugate(1, 200, np.random.default_rng(0))
     with pytest.warns(kb.PosteriorWarning, match=r"1 of 3 observations \(first: 1\)"):
         kb.KernelBayesRule(random_state=0).fit(X, Z).posterior([[0.0], [50.0], [1.0]])
+
+
+def test_a_narrow_prior_is_no_cause_for_alarm():
+    """Within it x tells nothing, so that a large regulariser is chosen and the prior is left: rightly."""
+    X, Z, *_ = _conjugate(1, 200, np.random.default_rng(0))
+    posterior = kb.KernelBayesRule(random_state=0).fit(X, Z).posterior([1.5], stats.norm(1.0, 0.1))
+    assert posterior.health.ok
+    assert posterior.mean()[0] == pytest.approx(1.02, abs=0.1)
+
+
+def test_a_prior_on_one_point():
+    X, Z, *_ = _conjugate(1, 300, np.random.default_rng(0))
+    posterior = kb.KernelBayesRule(random_state=0).fit(X, Z).posterior([0.8], [[0.5]])
+    assert posterior.mean()[0] == pytest.approx(0.5, abs=0.25)
+
+
+def test_nothing_underflows_to_nan():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(100, 1))
+    model = kb.KernelBayesRule(latent_kernel=kb.Gaussian(1.0), random_state=0).fit(Z + 0.1, Z)
+    for away in (25.0, 36.0, 38.0, 1e5):
+        posterior = _quiet(model, [0.5], 0.1 * Z + away)
+        assert np.isfinite(posterior.weights).all()
+        assert np.isfinite(posterior.health.prior_ess)
+        assert not posterior.health.ok
+    assert not _quiet(model, [1e200], None).health.ok
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_novelty_does_not_depend_on_an_offset(d):
+    rng = np.random.default_rng(0)
+    points, new = rng.normal(size=(300, d)), np.full((1, d), 6.0)
+    found = [
+        kb.embeddings._health.Reach(points + offset, kb.Gaussian(), np.random.default_rng(0)).novelty(new + offset)[0]
+        for offset in (0.0, 1e7)
+    ]
+    assert found[1] == pytest.approx(found[0], rel=1e-5)
+    assert found[0] > 1.0
+
+
+def test_rows_drawn_for_leave_one_out_count_without_bias(monkeypatch):
+    monkeypatch.setattr("kernelbayes.learning._bayes._LOO_ROWS", 50)
+    rng = np.random.default_rng(0)
+    weights, errors = np.exp(rng.normal(size=500)), rng.random(500)
+    sums = []
+    for _ in range(400):
+        rows, counted = learning_bayes._drawn(weights, rng)
+        sums.append(counted @ errors[rows])
+    assert np.mean(sums) == pytest.approx(weights @ errors, rel=0.02)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_weighted_leave_one_out_is_that_of_refits(centred, monkeypatch):
+    rng = np.random.default_rng(0)
+    F, V, d = rng.normal(size=(14, 4)), 0.4 * rng.normal(size=(14, 2)), rng.random(14)
+    V += F[:, :2] + 0.2
+    grid = np.geomspace(1e-3, 1e3, 13)
+    monkeypatch.setattr(learning_bayes, "_GRIDS", {"plain": grid})
+    wanted = V - d @ V / d.sum() if centred else V
+    scores = []
+    for shift in np.trace((F.T * d) @ F) * grid:
+        total = 0.0
+        for i in range(14):
+            keep = np.arange(14) != i
+            G, D = F[keep], np.diag(d[keep])
+            theta = np.linalg.inv(G.T @ D @ G + shift * np.eye(4)) @ G.T @ D @ wanted[keep]
+            total += d[i] * ((wanted[i] - F[i] @ theta) ** 2).sum()
+        scores.append(total)
+    found = learning_bayes.weighted_reg(LowRank(F), lambda rows: F[rows], d, V, rng, centred=centred)
+    assert 0 < np.argmin(scores) < 12
+    assert found == pytest.approx(np.trace((F.T * d) @ F) * grid[np.argmin(scores)])
 
 
 # ------------------------------------------------------------------------------------------------ bad input

@@ -90,9 +90,9 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         reg: regulariser added to the evidence operator, whose trace is about the mean of k(x, x): lambda of Xu et al., delta
             of Kanagawa, epsilon of Hsu, gamma of Gebhardt et al. Rules with a squared inverse ("kbr", "kbr-a2", "subspace")
             need much smaller values. By default chosen: for "iw" by leave-one-out of the regression weighted for each
-            prior, for the others from the pairs by hold-out.
-        prior_reg: regulariser, per sample, of the step from the prior to the pairs: eta of Xu et al., lambda of Hsu. By
-            default chosen together with the latent kernel.
+            prior, for "kbr-b1" by leave-one-out and for the others by hold-out, from the pairs under the training marginal.
+        prior_reg: regulariser, per sample, of the step from the prior to the pairs: eta of Xu et al., lambda of Hsu, a share
+            1/n of lambda of Gebhardt et al. By default chosen together with the latent kernel.
         alpha: use the alpha-relative density ratio, bounded by 1/alpha, in place of the ratio itself: steadier for a prior
             that is much narrower than the training z, at the price of leaning towards them. Only for "iw".
         normalise: "prior" (what the weights lack of one goes to the prior: an observation that says nothing leaves the
@@ -277,7 +277,8 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         Args:
             observed: one observation, shaped as a row of X, gives a `Posterior`; a table of them gives `Posteriors`.
             prior: of z: an embedding (`kb.MeanEmbedding`, `kb.AnalyticEmbedding`), an array of samples, or a frozen
-                `scipy.stats` distribution. By default the distribution of the training z.
+                `scipy.stats` distribution. By default the distribution of the training z: the ratio is then known to be one
+                (A is the identity), and needs no estimate.
 
         Warns with `kb.PosteriorWarning` when a posterior should not be trusted; the same is in its `health`.
         """
@@ -363,6 +364,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
     ) -> _Conditioned:
         operator = Operator(joint, evidence, RULES[self.rule].inverse, reg, positive=positive)
         sizes = np.maximum(gamma, 0.0)
+        sizes = sizes / sizes.max() if sizes.any() else sizes  # so that no square is lost to underflow
         ess = float(sizes.sum() ** 2 / (sizes**2).sum()) if sizes.any() else 0.0
         total = float(joint.weights.sum())
         uniform = np.full(len(support), 1.0 / len(support))
@@ -392,7 +394,14 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         if isinstance(gram, Dense):  # landmarks stand in for a factor of full rank
             features = IncompleteCholesky(_STAND_IN_RANK).fit(self.kernel_, self.X_)
             gram = represent(features, self.X_)
-        return weighted_reg(gram, lambda rows: features._coordinates(self.X_[rows]), weights, self.targets_, rng)
+        return weighted_reg(
+            gram,
+            lambda rows: features._coordinates(self.X_[rows]),
+            weights,
+            self.targets_,
+            rng,
+            centred=self.normalise is not None,
+        )
 
     def _normalised(self, raw: Array, total: Array, base: Array) -> Array:
         if self.normalise is None:
@@ -419,6 +428,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             state.operator.condition(),
             state.prior_ess,
             outside,
+            state.operator.retention(),
             state.reg,
             state.prior_reg,
         )

@@ -135,7 +135,9 @@ class _Samples(NamedTuple):
         at_top, leverage = rule.fitted(spectrum, mean, regs, T)
         weights, shares = (w[self.top_rows] for w in (self.top.weights, rule.positive_part(self.top.weights)))
         if self.top.distribution is None:
-            at_top = rule.without_numerator(at_top, leverage, weights, self.alpha * shares)
+            alone = np.abs(1.0 - weights) < 1e-6  # a point with all the weight cannot be left out
+            left_out = rule.without_numerator(at_top, leverage, np.where(alone, 0.5, weights), self.alpha * shares)
+            at_top = np.where(alone[:, None], at_top, left_out)
         weights = weights * (len(self.top.points) / len(T))
         return rule.losses(at_z, at_top, weights, self.alpha, truncate=True)
 
@@ -267,8 +269,6 @@ class DensityRatio(BaseEstimator):
             wide, wanted = (f"{np.size(P[0])} columns" for P in (points, Z))
             raise ValueError(f"numerator has {wide} where denominator has {wanted}")
         weights = _check.weights(weights, "numerator.weights", len(points))
-        if np.abs(1.0 - weights).min() < 1e-6:
-            raise ValueError("one point carries all the weight of numerator; at least two are needed")
         on_landmarks = self.features is None or isinstance(self.features, _ON_LANDMARKS)
         return _Numerator(points, weights, distribution if self.alpha == 0.0 and on_landmarks else None)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def ratio_weights(L, Lt, w, eta):
-    """gamma = (L + n eta I)^-1 L~ w: Xu et al. equation 1; Kanagawa Algorithm 1, line 3."""
+    """gamma = (L + n eta I)^-1 L~ w: Kanagawa Algorithm 1, line 3; Xu et al. equation 1 over n."""
     n = len(L)
     return np.linalg.inv(L + n * eta * np.eye(n)) @ Lt @ w
 

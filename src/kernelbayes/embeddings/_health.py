@@ -15,6 +15,8 @@ _TREE_COLUMNS = 8
 # Reference points at most, to which distances are measured: with a tree, and without.
 _MOST_REFERENCES, _MOST_PAIRED = 2048, 512
 
+_FARTHEST = 1e9
+# Of the total that the regulariser leaves.
 _LEAST_TOTAL, _MOST_TOTAL = 0.3, 3.0
 _LEAST_ESS = 2.0
 _MOST_NEGATIVE = 0.45
@@ -36,13 +38,15 @@ class Reach:
 
     def __init__(self, points: Array, kernel: Kernel, rng: np.random.Generator):
         self.kernel = None if points.ndim == 2 and points.dtype.kind in "fiu" else kernel
+        self.centre: Array | float = 0.0
         most = _MOST_REFERENCES if self.kernel is None and points.shape[1] <= _TREE_COLUMNS else _MOST_PAIRED
         if len(points) > most:
             points = points[rng.choice(len(points), most, replace=False)]
         if self.kernel is None:
             spread = points.std(0)
             self.scale = np.where(spread > 0, spread, 1.0)
-            points = np.unique(points / self.scale, axis=0)
+            self.centre = points.mean(0)  # so that an offset of the data costs no digits
+            points = np.unique((points - self.centre) / self.scale, axis=0)
         self.points = points
         gaps = self._nearest(points, itself=True) if len(points) > 1 else np.zeros(1)
         middle, far = np.quantile(gaps, [0.5, 0.99])
@@ -50,9 +54,10 @@ class Reach:
 
     def novelty(self, points: Array) -> Array:
         """Distance of each point to the nearest of the sample, in units; above 1 it lies outside what was seen."""
-        away = self._nearest(points / self.scale if self.kernel is None else points, itself=False)
-        unit = self.unit if self.unit > 0 else np.finfo(float).tiny
-        return np.minimum(away / unit, 1e9)
+        away = self._nearest((points - self.centre) / self.scale if self.kernel is None else points, itself=False)
+        if self.unit == 0.0:
+            return np.where(away > 0, _FARTHEST, 0.0)
+        return np.minimum(away, _FARTHEST * self.unit) / self.unit
 
     def _nearest(self, points: Array, *, itself: bool) -> Array:
         """Distances to the nearest reference point, or to the nearest other one."""
@@ -84,6 +89,8 @@ class Health:
         condition: estimated condition number of the matrix that was solved with.
         prior_ess: effective number of training pairs that the prior gives weight to.
         prior_outside: share of the prior that lies outside the training z; 0 for the training marginal.
+        retention: the total that the regulariser alone would leave; far below 1 where it was chosen large, since the
+            observation tells nothing within so narrow a prior.
         reg: regulariser of the evidence operator.
         prior_reg: regulariser of the step from the prior to the pairs; None where none was needed.
     """
@@ -95,6 +102,7 @@ class Health:
     condition: float
     prior_ess: float
     prior_outside: float
+    retention: float
     reg: float
     prior_reg: float | None
 
@@ -114,6 +122,8 @@ class Health:
 
     def _of_prior(self) -> list[str]:
         found = []
+        if not all(np.isfinite(value).all() for value in (self.total, self.ess, self.novelty, self.prior_ess)):
+            found.append("numbers have overflowed")
         if self.prior_outside > _MOST_OUTSIDE:
             found.append(f"{self.prior_outside:.0%} of the prior lies outside the training z")
         if self.prior_ess < _LEAST_ESS:
@@ -124,10 +134,11 @@ class Health:
 
     def _of_observations(self) -> list[str]:
         total = np.atleast_1d(self.total)
-        little, much = (total < _LEAST_TOTAL), (total > _MOST_TOTAL)
+        least = _LEAST_TOTAL if self.retention > 0.5 else _LEAST_TOTAL**3
+        little, much = total < least * self.retention, total > _MOST_TOTAL
         tests = [
             (self.novelty, np.atleast_1d(self.novelty) > 1.0, "{} outside the training observations (novelty {:.3g})"),
-            (total, little, "{} with weights that sum to {:.2g} before normalising: mostly the prior is left"),
+            (total, little, "{} with weights that sum to {:.2g} before normalising: the pairs say little there"),
             (total, much, "{} with weights that sum to {:.2g} before normalising: the rule is unstable here"),
             (self.ess, np.atleast_1d(self.ess) < _LEAST_ESS, "{} on {:.1f} effective points"),
             (self.negative_mass, np.atleast_1d(self.negative_mass) > _MOST_NEGATIVE, "{} with {:.0%} negative mass"),

@@ -29,7 +29,8 @@ def squared_distances(X: AnyArray, Y: AnyArray, lengthscale: AnyArray = 1.0) -> 
     xp = namespace(X, Y, lengthscale)
     if xp is np and min(len(X), len(Y)) == 1:  # one row or column: differences are exact, and as cheap
         difference = (X - Y) / lengthscale
-        return (difference * difference).sum(1).reshape(len(X), len(Y))
+        with np.errstate(over="ignore"):  # infinitely far is far enough
+            return (difference * difference).sum(1).reshape(len(X), len(Y))
     centre = xp.median(Y[:: -(-Y.shape[0] // 100)], axis=0)  # of at most 100 rows: any point amid the data will do
     X, Y = (X - centre) / lengthscale, (Y - centre) / lengthscale
     if xp is np and max(np.abs(X).max(), np.abs(Y).max()) > _FAR:

@@ -29,17 +29,22 @@ _GRIDS = {"plain": np.geomspace(1e-10, 10.0, 45), "squared": np.geomspace(1e-14,
 
 
 def weighted_reg(
-    gram: Gram, coordinates: Callable[[Array], Array], weights: Array, V: Array, rng: np.random.Generator
+    gram: Gram,
+    coordinates: Callable[[Array], Array],
+    weights: Array,
+    V: Array,
+    rng: np.random.Generator,
+    *,
+    centred: bool = True,
 ) -> float:
     """The shift of `F' D F` that predicts target features V best, point by point left out, under weights D >= 0.
 
-    `coordinates` gives the rows of F by their indices; at most 2,000 rows, drawn by weight, are left out.
+    `coordinates` gives the rows of F by their indices; about the weighted mean of V if centred. At most 2,000 rows are left
+    out, drawn by priority sampling. Of shifts that do equally well the largest is taken.
     """
-    centred = V - weights @ V / weights.sum()
-    core, right = gram.weighted_core(weights), gram.gather(weights[:, None] * centred)
-    rows = np.flatnonzero(weights > 0)
-    if len(rows) > _LOO_ROWS:
-        rows = rows[np.argsort(rng.random(len(rows)) / weights[rows])[:_LOO_ROWS]]
+    wanted = V - weights @ V / weights.sum() if centred else V
+    core, right = gram.weighted_core(weights), gram.gather(weights[:, None] * wanted)
+    rows, counted = _drawn(weights, rng)
     values, U = eigh(core)
     left, right = coordinates(rows) @ U, U.T @ right
     shifts = float(np.trace(core)) * _GRIDS["plain"]
@@ -47,9 +52,21 @@ def weighted_reg(
     leverage = weights[rows, None] * (left**2 @ inverse)
     errors = np.empty(len(shifts))
     for j, column in enumerate(inverse.T):
-        residual = centred[rows] - (left * column) @ right
-        errors[j] = weights[rows] @ ((residual**2).sum(1) / np.maximum(1.0 - leverage[:, j], 1e-12) ** 2)
-    return float(shifts[errors.argmin()])
+        residual = wanted[rows] - (left * column) @ right
+        errors[j] = counted @ ((residual**2).sum(1) / np.maximum(1.0 - leverage[:, j], 1e-12) ** 2)
+    rounding = 1e-12 * float(counted @ (V[rows] ** 2).sum(1))
+    return float(shifts[np.flatnonzero(errors <= errors.min() + rounding)[-1]])
+
+
+def _drawn(weights: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Rows of positive weight and the weights with which they count: all, or a priority sample (Duffield et al. 2007)."""
+    rows = np.flatnonzero(weights > 0)
+    if len(rows) <= _LOO_ROWS:
+        return rows, weights[rows]
+    priority = weights[rows] / rng.random(len(rows))
+    order = np.argsort(-priority)
+    rows, threshold = rows[order[:_LOO_ROWS]], priority[order[_LOO_ROWS]]
+    return rows, np.maximum(weights[rows], threshold)
 
 
 class Choice(NamedTuple):

@@ -26,8 +26,12 @@ joint sample (G, v) and evidence `E = H' diag(u) H` of sample (H, u), the poster
 
 The regulariser is added to an operator whose trace is about the mean of k(x, x) when the prior's weights sum to one. So
 `reg` is lambda of Xu et al. (with gamma as here, without their printed factor n), delta of Kanagawa, epsilon of Hsu
-(whose `m epsilon` and `m^2 epsilon` come from prior weights of 1 instead of 1/m) and gamma of Gebhardt et al. The squared
-inverse acts on squared eigenvalues: its regulariser has another scale than the plain one's.
+(whose `m epsilon` and `m^2 epsilon` come from prior weights of 1 instead of 1/m) and gamma of Gebhardt et al. (whose lambda
+is n eta). The squared inverse acts on squared eigenvalues: its regulariser has another scale than the plain one's.
+
+When the prior is the training sample and eta goes to zero, A becomes the identity and the rules with a plain inverse the
+conditional embedding `(K + n e I)^-1 k(x)` (Hsu, theorem 5.9). Section 5.7 says so of all rules, but those with a squared
+inverse become `K (K^2 + n^2 e I)^-1 k(x)`.
 
 Why these forms: :math:`D K ((D K)^2 + \epsilon I)^{-1} D k(x) = D F (C^2 + \epsilon I)^{-1} C f(x)`, `C = F' D F`, is
 symmetric, as small as the rank, and inverts nothing that may be singular. Equation 23 of Gebhardt et al. is the squared
@@ -85,7 +89,7 @@ class Operator:
     """
 
     def __init__(self, joint: Sample, evidence: Sample, inverse: str, reg: AnyArray, *, positive: bool = False):
-        self.joint = joint
+        self.joint, self._reg = joint, reg
         self._ridge: WeightedRidge | None = None
         if positive and inverse == "plain" and joint is evidence:
             self._ridge = WeightedRidge(joint.gram, joint.weights, reg)
@@ -107,6 +111,17 @@ class Operator:
         else:
             solved = solve(self._factor, self._squared @ coordinates.T)
         return self.joint.gram.scatter(solved.T) * self.joint.weights
+
+    def retention(self) -> float:
+        """The share of the weights that the regulariser leaves, were the evidence operator of rank one."""
+        if self._ridge is not None:
+            trace, reg = float(self._ridge.matrix.trace()), float(self._ridge.shift)
+        elif self._squared is not None:
+            trace, reg = float(self._squared.trace()) ** 2, float(self._shift)
+        else:
+            reg = float(self._reg)
+            trace = float(self._matrix.trace()) - reg * len(self._matrix)
+        return max(trace, 0.0) / (max(trace, 0.0) + reg)
 
     def condition(self) -> float:
         """Estimated condition number of the matrix that was solved with."""

@@ -15,7 +15,7 @@ minimises :math:`\frac12 \langle r, M r\rangle - \langle r, m\rangle + \frac\eta
 | `C_ZZ^(P)`, or the mixture's M | `covariance` |
 | `m_Pi`, the embedding of the numerator | `mean` |
 | eta (Xu et al.), lambda (Kanamori et al., Yamada et al.): per sample | `reg` |
-| `gamma = (G_Z + n eta I)^-1 g`, equation 1 of Xu et al. | the ratio at z_i over n, for alpha = 0 |
+| `gamma = (G_Z + n eta I)^-1 g`: equation 1 of Xu et al. over n | the ratio at z_i over n, for alpha = 0 |
 
 Kanamori et al. write the same function as :math:`\frac1{m\eta} \sum_j k(\cdot, \tilde z_j) + \sum_i a_i k(\cdot, z_i)` with
 :math:`(K / n + \eta I)\, a = -\frac1{n\eta}\, g`, :math:`g_i = \frac1m \sum_j k(z_i, \tilde z_j)`: since
