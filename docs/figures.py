@@ -370,6 +370,8 @@ def density_ratio(out: Path) -> None:
     right.plot(model.reg_, chosen, "x", color=ACCENT, ms=8, mew=2)
     right.set(xscale="log", yscale="log", xlabel="reg", title="Leave-one-out score of each candidate")
     right.set_ylabel("lengthscale / median distance")
+    right.set_yticks([0.1, 0.3, 1.0, 3.0], ["0.1", "0.3", "1", "3"])
+    right.minorticks_off()
     figure.savefig(out / "density-ratio.png", dpi=_DPI)
 
 
@@ -388,7 +390,7 @@ def learned_features(out: Path) -> None:
     """Images with a blob, the learning curve of a network, and predicted against true places."""
     rng = np.random.default_rng(0)
     (images, place), (new_images, new_place) = draw_blobs(600, rng), draw_blobs(300, rng)
-    features = kb.learn_features(images, place, random_state=0, progress=False)
+    features = kb.learn_features(images, place, epochs=120, random_state=0)
     found = kb.ConditionalEmbedding(features=features, random_state=0).fit(images, place).predict(new_images)
     pixels = kb.ConditionalEmbedding(random_state=0).fit(images.reshape(600, -1), place)
     by_pixels = pixels.predict(new_images.reshape(300, -1))

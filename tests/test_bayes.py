@@ -352,6 +352,28 @@ def test_flat_arrays():
     assert len(model.posterior([0.5, 1.0])) == 2
     with pytest.raises(ValueError, match="observed has 2 dimensions"):
         model.posterior([[0.5]])
+    with pytest.raises(AttributeError, match=r"take posteriors\[i\]"):
+        model.posterior([0.5]).mixture(2)
+    table = kb.KernelBayesRule(kernel=kb.Gaussian(1.0), reg=1e-3).fit(x[:, None], z)
+    np.testing.assert_array_equal(table.posterior(0.5).weights, table.posterior([0.5]).weights)
+
+
+def test_an_observation_that_the_prior_did_not_expect():
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(-3, 3, (800, 1))
+    model = kb.KernelBayesRule(kernel=kb.Gaussian(0.5), reg=1e-4, random_state=0)
+    model.fit(np.tanh(Z) + 0.2 * rng.normal(size=(800, 1)), Z)
+    with pytest.warns(kb.PosteriorWarning, match="implausible under this prior"):
+        model.posterior([0.9], stats.norm(-2, 0.4))
+    assert model.posterior([-0.9], stats.norm(-2, 0.4)).health.ok
+
+
+@pytest.mark.parametrize(
+    ("prior", "match"), [(lambda z: z, "prior must be samples"), ("flat", "prior must be"), ([["a"]], "prior")]
+)
+def test_what_a_prior_may_be(prior, match, data):
+    with pytest.raises(ValueError, match=match):
+        _fit("iw", data[0], data[1]).posterior(data[3], prior)
 
 
 def test_the_shorthand_is_the_estimator(data):
@@ -400,7 +422,7 @@ def fitted(request):
 
 
 def test_observation_far_outside(fitted):
-    with pytest.warns(kb.PosteriorWarning, match="outside the training observations"):
+    with pytest.warns(kb.PosteriorWarning, match="lying outside the training observations"):
         posterior = fitted.posterior([60.0])
     assert np.isfinite(posterior.weights).all()
     assert posterior.health.novelty > 5
@@ -541,6 +563,8 @@ def test_bad_data(data):
     X, Z, prior, observed = data
     with pytest.raises(ValueError, match="X has 60 rows but Z has 59"):
         kb.KernelBayesRule().fit(X, Z[:-1])
+    with pytest.raises(ValueError, match=r"latent_kernel=kb.Delta\(\)"):
+        kb.KernelBayesRule().fit(X, ["a"] * len(X))
     with pytest.raises(ValueError, match="X contains NaN"):
         kb.KernelBayesRule().fit(np.where(X > 1, np.nan, X), Z)
     model = _fit("iw", X, Z)

@@ -286,6 +286,16 @@ class TestNumerators:
         signed = kb.MeanEmbedding(np.concatenate([T, U]), np.repeat([1.4 / len(T), -0.4 / len(U)], len(T)))
         np.testing.assert_allclose(ratio(signed), 1.4 * ratio(T) - 0.4 * ratio(U), atol=1e-9)
 
+    @pytest.mark.parametrize("alpha", [0.0, 0.3])
+    def test_a_numerator_on_one_point(self, alpha):
+        Z, _, _ = two_samples(100)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it has no density, so that little can be said for its ratio
+            alone = kb.DensityRatio(kb.Gaussian(1.0), alpha=alpha).fit(np.zeros((1, 2)), Z)
+            among = kb.DensityRatio(kb.Gaussian(1.0), alpha=alpha).fit(kb.MeanEmbedding(Z, np.eye(100)[7]), Z)
+        assert np.corrcoef(alone.weights_, -np.linalg.norm(Z, axis=1))[0, 1] > 0.5
+        assert among.weights_.argmax() == 7
+
     def test_signed_weights_choose_and_stay_finite(self):
         Z, T, at = two_samples(80, 60)
         w = weights_like("signed", 60, np.random.default_rng(2))
@@ -570,7 +580,6 @@ class TestBadInput:
             (np.full((20, 2), np.inf), Z, "numerator contains infinity"),
             (T[:, :1], Z, "numerator has 1 columns where denominator has 2 columns"),
             (stats.norm(0, 1), Z, "numerator has 1 columns where denominator has 2 columns"),
-            (T[:1], Z, "at least two"),
             (T, Z[:1], "denominator needs at least two points"),
             (T, np.ones((30, 2)), "denominator has no two distinct points"),
             (T, np.empty((0, 2)), "denominator is empty"),

@@ -53,6 +53,11 @@ from .rules.bayes import RULES, Operator, Sample, through_likelihood
 _PRIOR_SAMPLES = 1000
 _REFERENCE_STATES = 200
 _STAND_IN_RANK = 1024
+# Pairs drawn by their weight under the prior, to see whether an observation is plausible under it: so few that the small
+# weights which an estimated ratio leaves far from the prior are seldom among them.
+_CONFLICT_DRAWS = 48
+# The default kernel of posteriors: finer than the training z, since a posterior is narrower than they are.
+_POSTERIOR_SCALE = 1.0 / 3.0
 
 
 class _Prior(NamedTuple):
@@ -72,6 +77,7 @@ class _Conditioned(NamedTuple):
     reg: float
     prior_reg: float | None
     prior_ess: float
+    ratio: Array  # non-negative weights of the training pairs under the prior
 
 
 class KernelBayesRule(HoldsGram, BaseEstimator):
@@ -161,7 +167,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             self.latent_kernel_ = self.likelihood_.kernel_
         else:
             self.latent_kernel_ = kernel_for(self.latent_features, self.latent_kernel) or Gaussian(
-                lengthscale_of(Z, "Z")
+                _POSTERIOR_SCALE * np.asarray(lengthscale_of(Z, "Z", per_column=True))
             )
         if (rule.joint, rule.inverse) == ("pairs", "plain"):
             self._choose_by_leave_one_out(rng)
@@ -186,6 +192,9 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
     def _check_pairs(self, X: Any, Z: Any) -> tuple[Array, Array]:
         self._point_dims = np.ndim(X) - 1  # of one observation: a flat X has numbers, a table has rows
         kernel, latent = kernel_for(self.features, self.kernel), kernel_for(self.latent_features, self.latent_kernel)
+        for value, name, given, setting in ((X, "X", kernel, "kernel"), (Z, "Z", latent, "latent_kernel")):
+            if given is None and np.asarray(value).dtype.kind in "US":
+                raise ValueError(f"{name} holds text; for labels pass {setting}=kb.Delta()")
         X = _check.vectors(X, "X") if kernel is None else kernel._check(X, "X")
         Z = _check.vectors(Z, "Z") if latent is None else latent._check(Z, "Z")
         _check.same_length(X, Z, "X", "Z")
@@ -277,9 +286,10 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         Args:
             observed: one observation, shaped as a row of X, gives a `Posterior`; a table of them gives `Posteriors`.
             prior: of z: an embedding (`kb.MeanEmbedding`, `kb.AnalyticEmbedding`), an array of samples, or a frozen
-                `scipy.stats` distribution. By default the distribution of the training z: the ratio is then known to be one
-                (A is the identity), and needs no estimate.
+                `scipy.stats` distribution, or a list of them for independent columns. By default the distribution of the
+                training z: the ratio is then known to be one (A is the identity), and needs no estimate.
 
+        What depends on the prior alone is computed anew at each call: pass observations as a table where there are several.
         Warns with `kb.PosteriorWarning` when a posterior should not be trusted; the same is in its `health`.
         """
         check_is_fitted(self)
@@ -298,6 +308,8 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         return several[0] if one else several
 
     def _check_observed(self, observed: Any) -> tuple[Array, bool]:
+        if np.ndim(observed) == 0 and self._point_dims == 1 and self.X_.shape[1:] == (1,):
+            observed = [observed]
         dims = np.ndim(observed)
         one = dims == self._point_dims
         if not one and dims != self._point_dims + 1:
@@ -305,6 +317,9 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
                 f"observed has {dims} dimensions; one observation has {self._point_dims} and several have "
                 f"{self._point_dims + 1}, as X had"
             )
+        wide = np.shape(observed)[0 if one else 1 :]
+        if self.X_.ndim == 2 and self._point_dims == 1 and wide != self.X_.shape[1:]:
+            raise ValueError(f"observed has {wide[0]} columns where X had {self.X_.shape[1]}")
         x = self.kernel_._check(np.asarray(observed)[None] if one else observed, "observed")
         if x.shape[1:] != self.X_.shape[1:]:
             raise ValueError(f"observed has rows of shape {x.shape[1:]} where X had {self.X_.shape[1:]}")
@@ -318,6 +333,11 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             with warnings.catch_warnings():  # samples where there is no closed form are good enough here
                 warnings.simplefilter("ignore", UserWarning)
                 embedding = embed(prior, self.latent_kernel_, random_state=self._seed)
+        elif callable(prior) or isinstance(prior, (str, dict)):
+            raise ValueError(
+                "prior must be samples of z, an embedding, a frozen scipy.stats distribution or a list of them, one for "
+                f"each column; got {type(prior).__name__}"
+            )
         else:
             embedding = MeanEmbedding(self.latent_kernel_._check(prior, "prior"), kernel=self.latent_kernel_)
         if isinstance(embedding, MeanEmbedding):
@@ -369,7 +389,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         total = float(joint.weights.sum())
         uniform = np.full(len(support), 1.0 / len(support))
         base = joint.weights / total if abs(total) > 1e-8 * np.abs(joint.weights).sum() else uniform
-        return _Conditioned(operator, support, base, reg, prior_reg, ess)
+        return _Conditioned(operator, support, base, reg, prior_reg, ess, sizes)
 
     def _ratio(self, prior: _Prior) -> tuple[Array, float]:
         """gamma, the density ratio of the prior to the training z over n, and its regulariser."""
@@ -420,11 +440,13 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             sizes = np.abs(prior.weights)
             outside = float(sizes @ (self._reach[1].novelty(prior.points) > 1.0) / sizes.sum())
         squares, sizes = (weights**2).sum(1), np.abs(weights).sum(1)
+        novelty = self._reach[0].novelty(self._seen(x))
         return Health(
             total,
             weights.sum(1) ** 2 / np.maximum(squares, 1e-300),
             np.maximum(-weights, 0.0).sum(1) / np.maximum(sizes, 1e-300),
-            self._reach[0].novelty(self._seen(x)),
+            novelty,
+            novelty if prior is None else self._conflict(x, state.ratio),
             state.operator.condition(),
             state.prior_ess,
             outside,
@@ -432,6 +454,17 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             state.reg,
             state.prior_reg,
         )
+
+    def _conflict(self, x: Array, ratio: Array) -> Array:
+        """Novelty among the training observations that the prior gives weight to."""
+        if not ratio.any():
+            return np.full(len(x), np.inf)
+        rng = np.random.default_rng(self._seed)
+        found = []
+        for _ in range(3):
+            rows = np.unique(rng.choice(len(ratio), _CONFLICT_DRAWS, p=ratio / ratio.sum()))
+            found.append(Reach(self._seen(self.X_[rows]), self.kernel_, rng).novelty(self._seen(x)))
+        return np.median(found, axis=0)
 
     def _seen(self, X: Array) -> Array:
         """What the novelty of an observation is measured on: a network's features, or x itself."""

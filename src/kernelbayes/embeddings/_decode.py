@@ -37,6 +37,10 @@ class Decoding:
         X, w = self._vectors()
         return covariances(X, w[None])[0]
 
+    def std(self) -> Array:
+        """Standard deviations (d,) of the columns; zero where negative weights leave a negative variance."""
+        return np.sqrt(np.maximum(np.diagonal(self.cov()), 0.0))
+
     def moment(self, order: int, central: bool = False) -> Array:
         """The moment E[x^order] of each column (d,); about the mean if `central`.
 

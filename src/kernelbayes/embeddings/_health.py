@@ -20,7 +20,7 @@ _FARTHEST = 1e9
 _LEAST_TOTAL, _MOST_TOTAL = 0.3, 3.0
 _LEAST_ESS = 2.0
 _MOST_NEGATIVE = 0.45
-_MOST_OUTSIDE = 0.5
+_MOST_OUTSIDE = 0.2
 _MOST_CONDITION = 1e14
 
 
@@ -86,6 +86,8 @@ class Health:
         ess: effective sample size of the weights.
         negative_mass: share of the absolute weights that is negative.
         novelty: distance of the observation from the training observations; above 1 it lies outside what was seen.
+        conflict: the same distance from those training observations only whose z the prior gives weight to; above 1 the
+            observation is implausible under the prior, and the posterior follows a few pairs at the prior's edge.
         condition: estimated condition number of the matrix that was solved with.
         prior_ess: effective number of training pairs that the prior gives weight to.
         prior_outside: share of the prior that lies outside the training z; 0 for the training marginal.
@@ -99,6 +101,7 @@ class Health:
     ess: Any
     negative_mass: Any
     novelty: Any
+    conflict: Any
     condition: float
     prior_ess: float
     prior_outside: float
@@ -107,7 +110,9 @@ class Health:
     prior_reg: float | None
 
     def __getitem__(self, i: int) -> Health:
-        each = {name: float(getattr(self, name)[i]) for name in ("total", "ess", "negative_mass", "novelty")}
+        each = {
+            name: float(getattr(self, name)[i]) for name in ("total", "ess", "negative_mass", "novelty", "conflict")
+        }
         return replace(self, **each)
 
     @property
@@ -137,10 +142,19 @@ class Health:
         least = _LEAST_TOTAL if self.retention > 0.5 else _LEAST_TOTAL**3
         little, much = total < least * self.retention, total > _MOST_TOTAL
         tests = [
-            (self.novelty, np.atleast_1d(self.novelty) > 1.0, "{} outside the training observations (novelty {:.3g})"),
+            (
+                self.novelty,
+                np.atleast_1d(self.novelty) > 1.0,
+                "{} lying outside the training observations (novelty {:.3g})",
+            ),
+            (
+                self.conflict,
+                (np.atleast_1d(self.conflict) > 1.0) & (np.atleast_1d(self.novelty) <= 1.0),
+                "{} implausible under this prior (conflict {:.3g})",
+            ),
             (total, little, "{} with weights that sum to {:.2g} before normalising: the pairs say little there"),
             (total, much, "{} with weights that sum to {:.2g} before normalising: the rule is unstable here"),
-            (self.ess, np.atleast_1d(self.ess) < _LEAST_ESS, "{} on {:.1f} effective points"),
+            (self.ess, np.atleast_1d(self.ess) < _LEAST_ESS, "{} resting on {:.1f} effective points"),
             (self.negative_mass, np.atleast_1d(self.negative_mass) > _MOST_NEGATIVE, "{} with {:.0%} negative mass"),
         ]
         found = []
@@ -148,7 +162,7 @@ class Health:
             if bad.any():
                 first = int(bad.argmax())
                 several = len(total) > 1
-                who = f"{bad.sum()} of {len(total)} observations (first: {first})" if several else "an observation"
+                who = f"{bad.sum()} of {len(total)} observations (first: {first})" if several else "this observation"
                 found.append(text.format(who, np.atleast_1d(values)[first]))
         return found
 

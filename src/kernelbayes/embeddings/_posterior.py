@@ -68,6 +68,11 @@ class Posteriors:
     def __iter__(self) -> Iterator[Posterior]:
         return (self[i] for i in range(len(self)))
 
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(Posterior, name):
+            raise AttributeError(f"{name} is asked of one posterior: take posteriors[i] of these {len(self)}")
+        raise AttributeError(f"'Posteriors' object has no attribute {name!r}")
+
     def __repr__(self) -> str:
         return f"Posteriors({len(self)} observations, {self.weights.shape[1]} points, {self.health})"
 

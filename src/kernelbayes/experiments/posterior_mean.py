@@ -4,9 +4,9 @@ r"""The posterior mean of a Gaussian from samples, as the dimension grows. Xu et
 N(0, V_ZZ / 2), observations follow N(0, V_XX). There are 200 pairs and 200 prior samples, Gaussian kernels with the median
 distance, eta = lambda = delta = 0.2, and weights as the rules print them. Errors are squared, summed over coordinates.
 
-That prior has the mean of the training Z, so that a conditional embedding, which never sees the prior, and even the prior
-mean itself do about as well. Both are in the table. A second set of cases has a prior to be reckoned with: one standard
-deviation away from the training mean in each coordinate, with a quarter of the covariance, and observations that follow
+That prior has the mean of the training Z, so that a conditional embedding, which never sees the prior, does about as well,
+and in many dimensions even the prior mean itself. Both are in the table. A second set of cases has a prior to be reckoned
+with: one standard deviation away from the training mean in each coordinate, with a quarter of the covariance, and observations that follow
 from it.
 """
 
@@ -153,9 +153,9 @@ def _note(runs: Runs) -> str:
     verdict = f"ahead of IW at d = {better}" if better else "still behind at every d"
     return (
         f"Note: under the paper's prior the error of IW is {blind.min():.2f} to {blind.max():.2f} times that of a "
-        "conditional embedding that never sees the prior, and the prior mean is close to both, so that figure 1 says little "
-        "about the update. Nor does 0.2 mean the same to both rules: delta acts on squared eigenvalues. With "
-        f"delta = 0.2 / n the original rule is {verdict}."
+        "conditional embedding that never sees the prior, and in many dimensions the prior mean is level with both, so that "
+        "figure 1 says little about the update. Nor does 0.2 mean the same to both rules: delta acts on squared "
+        f"eigenvalues. With delta = 0.2 / n the original rule is {verdict}."
     )
 
 
