@@ -6,8 +6,8 @@ distance, eta = lambda = delta = 0.2, and weights as the rules print them. Error
 
 That prior has the mean of the training Z, so that a conditional embedding, which never sees the prior, does about as well,
 and in many dimensions even the prior mean itself. Both are in the table. A second set of cases has a prior to be reckoned
-with: one standard deviation away from the training mean in each coordinate, with a quarter of the covariance, and observations that follow
-from it.
+with: one standard deviation away from the training mean in each coordinate, with a quarter of the covariance, and
+observations that follow from it.
 """
 
 from __future__ import annotations
