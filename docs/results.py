@@ -2,8 +2,8 @@
 
 `docs/results/<name>.json` is the record of one full run. To renew it, run the experiment and keep its record:
 
-    kernelbayes experiment resampling --out /tmp/run
-    python docs/results.py /tmp/run
+    kernelbayes experiment resampling --out run
+    python docs/results.py run
 
 Every build of the documentation turns the records into `docs/generated/<name>-results.md`, which experiments.md includes.
 """

@@ -105,17 +105,31 @@ def test_rule_on_representation_of_z(rule, name, data, monkeypatch):
     if name == "dense":
         monkeypatch.setattr("kernelbayes.features._landmark._FULL_RANK", 0.0)
     model = _fit(rule, X, Z, latent_features=REPRESENTATIONS[name])
-    latent = REPRESENTATIONS[name].fit(kb.Gaussian(Z_SCALE), Z, random_state=0)
-    if hasattr(model, "likelihood_"):
-        latent = model.likelihood_.features_
-    elif name in ("subspace", "fourier"):
-        pytest.skip("the ratio draws its own landmarks: see test_density_ratio")
+    latent = model.likelihood_.features_
     F = latent.transform(Z)
     L, Lt = F @ F.T, F @ latent.transform(prior).T
     K, k = gaussian_gram(X, X, X_SCALE), gaussian_gram(X, observed, X_SCALE)
     found = _quiet(model, observed, prior).weights
     wanted = _expected(rule, K, k, L, Lt)
     np.testing.assert_allclose(found, wanted, atol=1e-8 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("rule", ["iw", "kbr", "kbr-b1"])
+def test_a_chosen_ratio_is_the_formula_at_what_was_chosen(rule, data):
+    """With prior_reg open the ratio is estimated anew for each prior; given the value found, it is the oracle's."""
+    X, Z, prior, observed = data
+    settings = dict(kernel=kb.Gaussian(X_SCALE), latent_kernel=kb.Gaussian(Z_SCALE), reg=REG, normalise=None)
+    posterior = _quiet(kb.KernelBayesRule(rule, random_state=0, **settings).fit(X, Z), observed, prior)
+    w = np.full(M, 1.0 / M)
+    L, Lt = gaussian_gram(Z, Z, Z_SCALE), gaussian_gram(Z, prior, Z_SCALE)
+    gamma = oracle.ratio_weights(L, Lt, w, posterior.health.prior_reg)
+    K, k = gaussian_gram(X, X, X_SCALE), gaussian_gram(X, observed, X_SCALE)
+    wanted = {
+        "iw": oracle.importance_weighted(K, k, gamma, REG),
+        "kbr": oracle.kanagawa(K, k, gamma, REG),
+        "kbr-b1": (np.diag(gamma) @ np.linalg.inv(K @ np.diag(gamma) + REG * np.eye(N)) @ k).T,
+    }[rule]
+    np.testing.assert_allclose(posterior.weights, wanted, atol=1e-7 * np.abs(wanted).max())
 
 
 def test_subspace_rule_as_printed(data):

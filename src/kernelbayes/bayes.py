@@ -20,16 +20,17 @@ from ._typing import Array, ArrayLike, RandomState
 from .conditional import ConditionalEmbedding
 from .density_ratio import DensityRatio
 from .embeddings import (
-    AnalyticEmbedding,
     Embedding,
     Health,
     MeanEmbedding,
     Posteriors,
     PosteriorWarning,
-    Reach,
-    embed,
+    Surroundings,
+    Weighted,
     mean_coordinates,
+    read_weighted,
 )
+from .embeddings._weighted import effective_sizes, negative_masses
 from .features import (
     Exact,
     Features,
@@ -44,7 +45,6 @@ from .features import (
 from .features._explicit import NeuralFeatures
 from .kernels import Gaussian, Kernel, Linear
 from .kernels._bandwidth import lengthscale_of
-from .kernels._distributions import is_distribution
 from .learning import BANDWIDTH_FACTORS, few_landmarks, scored_features, validated, weighted_reg
 from .rules import conditional, sum_rule
 from .rules.bayes import RULES, Operator, Sample, through_likelihood
@@ -53,19 +53,8 @@ from .rules.bayes import RULES, Operator, Sample, through_likelihood
 _PRIOR_SAMPLES = 1000
 _REFERENCE_STATES = 200
 _STAND_IN_RANK = 1024
-# Pairs drawn by their weight under the prior, to see whether an observation is plausible under it: so few that the small
-# weights which an estimated ratio leaves far from the prior are seldom among them.
-_CONFLICT_DRAWS = 48
 # The default kernel of posteriors: finer than the training z, since a posterior is narrower than they are.
 _POSTERIOR_SCALE = 1.0 / 3.0
-
-
-class _Prior(NamedTuple):
-    """A prior as the rules use it: in closed form, or as points with weights that sum to one."""
-
-    embedding: AnalyticEmbedding | MeanEmbedding
-    points: Array
-    weights: Array
 
 
 class _Conditioned(NamedTuple):
@@ -76,8 +65,7 @@ class _Conditioned(NamedTuple):
     base: Array
     reg: float
     prior_reg: float | None
-    prior_ess: float
-    ratio: Array  # non-negative weights of the training pairs under the prior
+    ratio: Array  # non-negative weights of the training pairs under the prior, of at most one
 
 
 class KernelBayesRule(HoldsGram, BaseEstimator):
@@ -110,6 +98,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             whose prior does not bring one.
         reg_: the regulariser under the training marginal; that of a posterior is in its `health`.
         likelihood_: the conditional embedding of x given z, for the rules that use one.
+        validation_score_: error on held-out pairs relative to predicting the mean, where kernel or reg was chosen that way.
 
     Example:
         >>> import numpy as np, kernelbayes as kb
@@ -160,8 +149,8 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         X, Z = self._check_pairs(X, Z)
         self.X_, self.Z_ = X, Z
         rule = RULES[self.rule]
-        vars(self).pop("_reach", None)
-        vars(self).pop("likelihood_", None)
+        for earlier in ("_surroundings", "likelihood_", "validation_score_"):
+            vars(self).pop(earlier, None)
         if rule.joint == "prior" or self._ratio_is_settled:
             self._fit_likelihood(rng)
             self.latent_kernel_ = self.likelihood_.kernel_
@@ -169,10 +158,13 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             self.latent_kernel_ = kernel_for(self.latent_features, self.latent_kernel) or Gaussian(
                 _POSTERIOR_SCALE * np.asarray(lengthscale_of(Z, "Z", per_column=True))
             )
-        if (rule.joint, rule.inverse) == ("pairs", "plain"):
+        kernel = kernel_for(self.features, self.kernel)
+        if kernel is not None and self.reg is not None:
+            self._settle(kernel, self.reg, rng)
+        elif (rule.joint, rule.inverse) == ("pairs", "plain"):
             self._choose_by_leave_one_out(rng)
         else:
-            self._choose_by_validation(rng)
+            self._choose_by_validation(kernel, rng)
         return self
 
     def _check_settings(self) -> None:
@@ -203,27 +195,28 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         return X, Z
 
     @property
+    def _likelihood_is_settled(self) -> bool:
+        return kernel_for(self.latent_features, self.latent_kernel) is not None and self.prior_reg is not None
+
+    @property
     def _ratio_is_settled(self) -> bool:
         """Whether nothing about the density ratio is left to choose: then it is the sum rule, factorised once."""
-        kernel = kernel_for(self.latent_features, self.latent_kernel)
-        return kernel is not None and self.prior_reg is not None and self.alpha == 0.0
+        return self._likelihood_is_settled and self.alpha == 0.0
 
     def _fit_likelihood(self, rng: np.random.Generator) -> None:
         """The conditional embedding of x given z: the operator A of the rules that use one."""
         recipe = self.latent_features
         if recipe is None and self.rule == "subspace":
             recipe = Subspace(min(_REFERENCE_STATES, len(self.Z_)), whiten=False)
-        settled = self._ratio_is_settled or (self.latent_kernel is not None and self.prior_reg is not None)
-        scored = self.kernel if self.X_.dtype.kind != "f" else Linear() if settled and self.X_.ndim == 2 else None
+        scored = self.kernel if self.X_.dtype.kind != "f" else None
+        if scored is None and self._likelihood_is_settled and self.X_.ndim == 2:
+            scored = Linear()  # nothing is scored: the cheapest will do
         self.likelihood_ = ConditionalEmbedding(
             self.latent_kernel, scored, recipe, self.prior_reg, intercept=False, random_state=rng
         ).fit(self.Z_, self.X_)
 
     def _choose_by_leave_one_out(self, rng: np.random.Generator) -> None:
         """Kernel and regulariser of x by leave-one-out of the regression of z on x, as for a conditional embedding."""
-        kernel = kernel_for(self.features, self.kernel)
-        if kernel is not None and self.reg is not None:
-            return self._settle(kernel, self.reg, rng)
         scored = self.latent_kernel if self.Z_.dtype.kind != "f" else None
         regression = ConditionalEmbedding(
             self.kernel, scored, self.features, self.reg, intercept=self.normalise is not None, random_state=rng
@@ -232,22 +225,22 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         self.targets_ = targets if self.reg is None else None
         if self.reg is None:
             regression._solve(targets, rng)
-        self.reg_ = float(self.reg) if self.reg is not None else regression.reg_
+        self.reg_ = regression.reg_ if self.reg is None else float(self.reg)
         self._keep(regression.kernel_, regression.features_, regression._gram)
 
-    def _choose_by_validation(self, rng: np.random.Generator) -> None:
+    def _choose_by_validation(self, kernel: Kernel | None, rng: np.random.Generator) -> None:
         """Kernel and regulariser of x by hold-out of the rule itself under the training marginal."""
-        rule = RULES[self.rule]
-        kernel = kernel_for(self.features, self.kernel)
-        if kernel is None or self.reg is None:
-            kernels = [kernel] if kernel else _bandwidths(self.X_)
-            V = scored_features(self.Z_, self.latent_kernel if self.Z_.dtype.kind != "f" else None, rng)
-            chosen = validated(
-                kernels, self._coordinates_under, self._rule_features, V, inverse=rule.inverse, reg=self.reg, rng=rng
-            )
-            kernel, reg, self.validation_score_ = chosen
-            return self._settle(kernel, reg, rng)
-        return self._settle(kernel, self.reg, rng)
+        chosen = validated(
+            [kernel] if kernel else _bandwidths(self.X_),
+            self._coordinates_under,
+            self._rule_features,
+            scored_features(self.Z_, self.latent_kernel if self.Z_.dtype.kind != "f" else None, rng),
+            inverse=RULES[self.rule].inverse,
+            reg=self.reg,
+            rng=rng,
+        )
+        self.validation_score_ = chosen.score
+        self._settle(chosen.kernel, chosen.reg, rng)
 
     def _settle(self, kernel: Kernel, reg: float, rng: np.random.Generator) -> None:
         self.reg_, self.targets_ = float(reg), None
@@ -325,32 +318,17 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             raise ValueError(f"observed has rows of shape {x.shape[1:]} where X had {self.X_.shape[1:]}")
         return x, one
 
-    def _read_prior(self, prior: Any) -> _Prior:
+    def _read_prior(self, prior: Any) -> Weighted:
         """Points with weights that sum to one, whatever the prior was given as."""
-        if isinstance(prior, Embedding):
-            embedding: Any = prior
-        elif is_distribution(prior):
-            with warnings.catch_warnings():  # samples where there is no closed form are good enough here
-                warnings.simplefilter("ignore", UserWarning)
-                embedding = embed(prior, self.latent_kernel_, random_state=self._seed)
-        elif callable(prior) or isinstance(prior, (str, dict)):
-            raise ValueError(
-                "prior must be samples of z, an embedding, a frozen scipy.stats distribution or a list of them, one for "
-                f"each column; got {type(prior).__name__}"
-            )
-        else:
-            embedding = MeanEmbedding(self.latent_kernel_._check(prior, "prior"), kernel=self.latent_kernel_)
-        if isinstance(embedding, MeanEmbedding):
-            embedding = embedding.normalise()
-            points, weights = embedding.points, embedding.weights
-        else:
-            points = embedding.distribution.sample(_PRIOR_SAMPLES, np.random.default_rng(self._seed))
-            points, weights = _check.vectors(points, "prior"), np.full(_PRIOR_SAMPLES, 1 / _PRIOR_SAMPLES)
-        if points.shape[1:] != self.Z_.shape[1:]:
-            raise ValueError(f"prior is on points of shape {points.shape[1:]} where Z has {self.Z_.shape[1:]}")
-        return _Prior(embedding, points, weights)
+        with warnings.catch_warnings():  # samples where there is no closed form are good enough here
+            warnings.simplefilter("ignore", UserWarning)
+            rng = np.random.default_rng(self._seed)
+            read = read_weighted(prior, self.latent_kernel_, name="prior", draws=_PRIOR_SAMPLES, rng=rng)
+        if read.points.shape[1:] != self.Z_.shape[1:]:
+            raise ValueError(f"prior is on points of shape {read.points.shape[1:]} where Z has {self.Z_.shape[1:]}")
+        return read
 
-    def _condition(self, prior: _Prior | None) -> _Conditioned:
+    def _condition(self, prior: Weighted | None) -> _Conditioned:
         """The rule for one prior: all that does not depend on the observation."""
         rule = RULES[self.rule]
         if prior is None:
@@ -383,31 +361,32 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         positive: bool,
     ) -> _Conditioned:
         operator = Operator(joint, evidence, RULES[self.rule].inverse, reg, positive=positive)
-        sizes = np.maximum(gamma, 0.0)
-        sizes = sizes / sizes.max() if sizes.any() else sizes  # so that no square is lost to underflow
-        ess = float(sizes.sum() ** 2 / (sizes**2).sum()) if sizes.any() else 0.0
+        ratio = np.maximum(gamma, 0.0)
+        ratio = ratio / ratio.max() if ratio.any() else ratio
         total = float(joint.weights.sum())
         uniform = np.full(len(support), 1.0 / len(support))
         base = joint.weights / total if abs(total) > 1e-8 * np.abs(joint.weights).sum() else uniform
-        return _Conditioned(operator, support, base, reg, prior_reg, ess, sizes)
+        return _Conditioned(operator, support, base, reg, prior_reg, ratio)
 
-    def _ratio(self, prior: _Prior) -> tuple[Array, float]:
+    def _ratio(self, prior: Weighted) -> tuple[Array, float]:
         """gamma, the density ratio of the prior to the training z over n, and its regulariser."""
-        n = len(self.Z_)
         if self._ratio_is_settled:
             model = self.likelihood_
-            mean = mean_coordinates(model.features_, prior.embedding)
+            mean = mean_coordinates(model.features_, prior)
             return sum_rule.push(model._gram, model.factor_, mean), model.reg_
+        numerator = prior.distribution
+        if numerator is None:
+            numerator = MeanEmbedding(prior.points, prior.weights, self.latent_kernel_)
         with warnings.catch_warnings():  # what concerns the prior is told by the posterior's health
             warnings.simplefilter("ignore", UserWarning)
             ratio = DensityRatio(
                 self.latent_kernel, self.latent_features, self.prior_reg, self.alpha, random_state=self._seed
-            ).fit(prior.embedding, self.Z_)
-        return ratio.predict(self.Z_, raw=True) / n, ratio.reg_
+            ).fit(numerator, self.Z_)
+        return ratio.predict(self.Z_, raw=True) / len(self.Z_), ratio.reg_
 
     def _weighted_reg(self, weights: Array) -> float:
         """lambda for this prior, by leave-one-out of the weighted regression, unless it was given."""
-        if self.reg is not None or self.targets_ is None or not weights.any():
+        if self.targets_ is None or not weights.any():
             return self.reg_
         rng = np.random.default_rng(self._seed)
         gram, features = self._gram, self.features_
@@ -431,40 +410,25 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         empty = np.abs(total) < 1e-8 * np.abs(raw).sum(1) + 1e-300
         return np.where(empty[:, None], base, raw / np.where(empty, 1.0, total)[:, None])
 
-    def _examine(self, x: Array, prior: _Prior | None, state: _Conditioned, total: Array, weights: Array) -> Health:
-        if "_reach" not in vars(self):
-            rng = np.random.default_rng(self._seed)
-            self._reach = (Reach(self._seen(self.X_), self.kernel_, rng), Reach(self.Z_, self.latent_kernel_, rng))
-        outside = 0.0
-        if prior is not None:
-            sizes = np.abs(prior.weights)
-            outside = float(sizes @ (self._reach[1].novelty(prior.points) > 1.0) / sizes.sum())
-        squares, sizes = (weights**2).sum(1), np.abs(weights).sum(1)
-        novelty = self._reach[0].novelty(self._seen(x))
+    def _examine(self, x: Array, prior: Weighted | None, state: _Conditioned, total: Array, weights: Array) -> Health:
+        if "_surroundings" not in vars(self):
+            seen = self._seen(self.X_)
+            self._surroundings = Surroundings(seen, self.Z_, self.kernel_, self.latent_kernel_, self._seed)
+        near, x = self._surroundings, self._seen(x)
+        novelty = near.novelty(x)
         return Health(
-            total,
-            weights.sum(1) ** 2 / np.maximum(squares, 1e-300),
-            np.maximum(-weights, 0.0).sum(1) / np.maximum(sizes, 1e-300),
-            novelty,
-            novelty if prior is None else self._conflict(x, state.ratio),
-            state.operator.condition(),
-            state.prior_ess,
-            outside,
-            state.operator.retention(),
-            state.reg,
-            state.prior_reg,
+            total=total,
+            ess=effective_sizes(weights),
+            negative_mass=negative_masses(weights),
+            novelty=novelty,
+            conflict=novelty if prior is None else near.conflict(x, state.ratio),
+            condition=state.operator.condition(),
+            prior_ess=float(effective_sizes(state.ratio)),
+            prior_outside=0.0 if prior is None else near.outside(prior.points, prior.weights),
+            retention=state.operator.retention(),
+            reg=state.reg,
+            prior_reg=state.prior_reg,
         )
-
-    def _conflict(self, x: Array, ratio: Array) -> Array:
-        """Novelty among the training observations that the prior gives weight to."""
-        if not ratio.any():
-            return np.full(len(x), np.inf)
-        rng = np.random.default_rng(self._seed)
-        found = []
-        for _ in range(3):
-            rows = np.unique(rng.choice(len(ratio), _CONFLICT_DRAWS, p=ratio / ratio.sum()))
-            found.append(Reach(self._seen(self.X_[rows]), self.kernel_, rng).novelty(self._seen(x)))
-        return np.median(found, axis=0)
 
     def _seen(self, X: Array) -> Array:
         """What the novelty of an observation is measured on: a network's features, or x itself."""

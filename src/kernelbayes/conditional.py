@@ -17,7 +17,16 @@ from . import _check
 from ._estimator import HoldsGram, check_kinds
 from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
-from .embeddings import CrossCovariance, Embedding, MeanEmbedding, evaluate_function, mean_coordinates, quantiles, tails
+from .embeddings import (
+    CrossCovariance,
+    Embedding,
+    MeanEmbedding,
+    Weighted,
+    evaluate_function,
+    mean_coordinates,
+    quantiles,
+    tails,
+)
 from .features import IncompleteCholesky, Recipe, Streamed, default_recipe, kernel_for, represent
 from .kernels import Gaussian, Kernel
 from .kernels._bandwidth import lengthscale_of
@@ -295,7 +304,7 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if not isinstance(prior, Embedding):
             raise ValueError(f"prior must be an embedding on x, such as kb.MeanEmbedding, got {type(prior).__name__}")
-        pushed = sum_rule.push(self._gram, self.factor_, mean_coordinates(self.features_, prior))
+        pushed = sum_rule.push(self._gram, self.factor_, mean_coordinates(self.features_, Weighted.of(prior)))
         total = prior.weights.sum() if isinstance(prior, MeanEmbedding) else 1.0
         return MeanEmbedding(self.Y_, self._complete(pushed, total), self.target_kernel_)
 

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _check
 from ._estimator import check_kinds
-from ._linalg import LowRank, eigh, solve_lower
+from ._linalg import LowRank, eigh
 from ._typing import Array, ArrayLike, RandomState
-from .embeddings import AnalyticEmbedding, Embedding, MeanEmbedding, Reach, embed
+from .embeddings import Embedding, Reach, Weighted, mean_coordinates, read_weighted
+from .embeddings._reading import DRAWS
 from .features import (
     Exact,
     Features,
@@ -29,11 +30,9 @@ from .features import (
     kernel_for,
     represent,
 )
-from .features._landmark import LandmarkFeatures
-from .kernels import Gaussian, Kernel, matmul
+from .kernels import Gaussian, Kernel
 from .kernels._bandwidth import lengthscale_of
-from .kernels._distributions import Distribution, is_distribution
-from .kernels._integrals import mean_integral
+from .kernels._distributions import is_distribution
 from .learning import MOST_POINTS, BoundWarning
 from .rules import density_ratio as rule
 
@@ -49,8 +48,6 @@ _COMPARED_RANK = 256
 _SCORED_RANK = 1024
 # Points of each sample that are left out, at most.
 _SCORED_POINTS = 4096
-# Draws from a distribution on which its ratio is scored; they stand for it where no closed form is known.
-_DRAWS = 10_000
 # Representations in whose coordinates a closed form has a mean.
 _ON_LANDMARKS = (Exact, IncompleteCholesky, Subspace)
 # What calls for a warning: much of the numerator outside the denominator's points, a mean of the ratio on them far from
@@ -60,24 +57,6 @@ _MEAN_BOUNDS = (0.5, 2.0)
 _LEAST_ESS = 3.0
 # Coordinates handled at a time when the ratio is evaluated.
 _BLOCK_ELEMENTS = 2**22
-
-
-class _Numerator(NamedTuple):
-    """Points with weights that sum to one: the sample itself or, of a distribution in closed form, draws to score by."""
-
-    points: Array
-    weights: Array
-    distribution: Distribution | None
-
-    def mean(self, features: Features) -> Array:
-        """The mean of its coordinates: on landmarks, that of the kernel there."""
-        if not isinstance(features, LandmarkFeatures):
-            return features._coordinates(self.points).T @ self.weights
-        if self.distribution is not None:
-            values = mean_integral(features.kernel, self.distribution, features.points)
-        else:
-            values = matmul(features.kernel, features.points, self.points, self.weights)
-        return solve_lower(features.factor, values) if features.whitened else values
 
 
 class _Seen(NamedTuple):
@@ -93,13 +72,13 @@ class _Samples(NamedTuple):
     """Both samples, and which points of each are left out to score by."""
 
     Z: Array
-    top: _Numerator
+    top: Weighted
     rows: Array
     top_rows: Array
     alpha: float
 
     @classmethod
-    def of(cls, Z: Array, top: _Numerator, alpha: float, rng: np.random.Generator) -> _Samples:
+    def of(cls, Z: Array, top: Weighted, alpha: float, rng: np.random.Generator) -> _Samples:
         rows, top_rows = (_some(len(P), _SCORED_POINTS, rng) for P in (Z, top.points))
         return cls(Z, top, rows, top_rows, alpha)
 
@@ -108,7 +87,7 @@ class _Samples(NamedTuple):
         Z, top = self.Z[_some(len(self.Z), most, rng)], self.top
         if np.ptp(top.weights) == 0.0:
             points = top.points[_some(len(top.points), most, rng)]
-            top = _Numerator(points, np.full(len(points), 1.0 / len(points)), top.distribution)
+            top = Weighted(points, np.full(len(points), 1.0 / len(points)), top.distribution)
         return self.of(Z, top, self.alpha, rng)
 
     def through(self, recipe: Recipe, kernel: Kernel, rng: np.random.Generator) -> _Seen:
@@ -116,13 +95,13 @@ class _Samples(NamedTuple):
         n, alpha = len(self.Z), self.alpha
         if alpha == 0.0:
             features, gram = factored(*recipe._fit(kernel, self.Z, rng))
-            return _Seen(features, gram, gram.core() / n, self.top.mean(features))
+            return _Seen(features, gram, gram.core() / n, mean_coordinates(features, self.top))
         above = self.top.points[_some(len(self.top.points), n, rng)]
         features, gram = factored(*recipe._fit(kernel, np.concatenate([self.Z, above]), rng))
         gram = LowRank(gram.factor[:n]) if isinstance(gram, LowRank) else represent(features, self.Z)
         shares = alpha * rule.positive_part(self.top.weights)
         covariance = (1.0 - alpha) * gram.core() / n + represent(features, self.top.points).weighted_core(shares)
-        return _Seen(features, gram, covariance, self.top.mean(features))
+        return _Seen(features, gram, covariance, mean_coordinates(features, self.top))
 
     def losses(self, seen: _Seen, regs: Array) -> tuple[Array, Array]:
         """What each left-out point adds to the risk of the truncated ratio; of a distribution nothing is left out."""
@@ -251,26 +230,13 @@ class DensityRatio(BaseEstimator):
         if not 0.0 <= _check.scalar(self.alpha, "alpha") < 1.0:
             raise ValueError(f"alpha must be at least 0 and below 1, got {self.alpha:g}")
 
-    def _read_numerator(self, value: Any, kernel: Kernel | None, Z: Array, rng: np.random.Generator) -> _Numerator:
-        distribution = None
-        if isinstance(value, AnalyticEmbedding) or is_distribution(value):
-            distribution = value.distribution if isinstance(value, AnalyticEmbedding) else value
-            value = embed(distribution, kernel or Gaussian(1.0), samples=_DRAWS, random_state=rng)
-            distribution = getattr(value, "distribution", None)
-        if distribution is not None:
-            value = distribution.sample(_DRAWS, rng)
-        if isinstance(value, MeanEmbedding):
-            value = value.normalise()
-            points, weights = value.points, value.weights
-        else:
-            points, weights = value, None
-        points = _check.vectors(points, "numerator") if kernel is None else kernel._check(points, "numerator")
-        if points.shape[1:] != Z.shape[1:]:
-            wide, wanted = (f"{np.size(P[0])} columns" for P in (points, Z))
+    def _read_numerator(self, value: Any, kernel: Kernel | None, Z: Array, rng: np.random.Generator) -> Weighted:
+        top = read_weighted(value, kernel, name="numerator", draws=DRAWS, rng=rng)
+        if top.points.shape[1:] != Z.shape[1:]:
+            wide, wanted = (f"{np.size(P[0])} columns" for P in (top.points, Z))
             raise ValueError(f"numerator has {wide} where denominator has {wanted}")
-        weights = _check.weights(weights, "numerator.weights", len(points))
         on_landmarks = self.features is None or isinstance(self.features, _ON_LANDMARKS)
-        return _Numerator(points, weights, distribution if self.alpha == 0.0 and on_landmarks else None)
+        return top if self.alpha == 0.0 and on_landmarks else top._replace(distribution=None)
 
     def _choose_factor(self, samples: _Samples, spread: Array, rng: np.random.Generator) -> float:
         """The lengthscale that some points of both samples prefer, each with its best regulariser; of equals the longest."""

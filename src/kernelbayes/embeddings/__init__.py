@@ -1,13 +1,13 @@
 """Embeddings of distributions, operators on them, and the tests built from their distances."""
 
 from ._analytic import AnalyticEmbedding, embed
-from ._coordinates import mean_coordinates
 from ._decode import quantiles, tails
-from ._health import Health, PosteriorWarning, Reach
+from ._health import Health, PosteriorWarning, Reach, Surroundings
 from ._mean import Embedding, MeanEmbedding, evaluate_function
 from ._operators import Covariance, CrossCovariance
 from ._permutation import TestResult, hsic, hsic_test, mmd, mmd_test
 from ._posterior import Posterior, Posteriors
+from ._reading import Weighted, mean_coordinates, read_weighted
 from ._sampling import herd_subset, resample
 
 __all__ = [
@@ -21,7 +21,9 @@ __all__ = [
     "PosteriorWarning",
     "Posteriors",
     "Reach",
+    "Surroundings",
     "TestResult",
+    "Weighted",
     "embed",
     "evaluate_function",
     "herd_subset",
@@ -31,6 +33,7 @@ __all__ = [
     "mmd",
     "mmd_test",
     "quantiles",
+    "read_weighted",
     "resample",
     "tails",
 ]

@@ -17,7 +17,17 @@ from ..kernels._distributions import Mixture
 from ._mixture import fit
 from ._modes import heaviest_point, nearest_point
 from ._smoothing import bandwidths
-from ._weighted import covariances, cumulated, means, probabilities, quantiles, relative, tails, vectors_of
+from ._weighted import (
+    covariances,
+    cumulated,
+    means,
+    negative_masses,
+    probabilities,
+    quantiles,
+    relative,
+    tails,
+    vectors_of,
+)
 
 
 class Decoding:
@@ -180,8 +190,7 @@ class Decoding:
 
     def negative_mass(self) -> float:
         """The share of the absolute weights that is negative, from 0 to 1/2: how far the weights are from a distribution."""
-        w = relative(self.weights)
-        return float(np.maximum(-w, 0.0).sum() / np.abs(w).sum())
+        return float(negative_masses(relative(self.weights)))
 
     def _vectors(self) -> tuple[Array, Array]:
         return vectors_of(self.points, self.weights)

@@ -16,6 +16,8 @@ _TREE_COLUMNS = 8
 _MOST_REFERENCES, _MOST_PAIRED = 2048, 512
 
 _FARTHEST = 1e9
+# Pairs drawn by their weight under the prior, to see whether an observation is plausible under it.
+_CONFLICT_DRAWS = 48
 # Of the total that the regulariser leaves.
 _LEAST_TOTAL, _MOST_TOTAL = 0.3, 3.0
 _LEAST_ESS = 2.0
@@ -75,6 +77,42 @@ class Reach:
         if itself:
             np.fill_diagonal(squared, np.inf)
         return np.sqrt(np.maximum(squared.min(1), 0.0))
+
+
+class Surroundings:
+    """The training pairs (x, z) as diagnostics see them: how far from them observations and priors lie.
+
+    Each of the two samples is given with the kernel by whose distances it is judged where it does not hold vectors.
+    """
+
+    def __init__(self, X: Array, Z: Array, kernel: Kernel, latent_kernel: Kernel, seed: int):
+        self.X, self.kernel, self.seed = X, kernel, seed
+        rng = np.random.default_rng(seed)
+        self._of_x, self._of_z = Reach(X, kernel, rng), Reach(Z, latent_kernel, rng)
+
+    def novelty(self, x: Array) -> Array:
+        """Distance of observations from the training observations."""
+        return self._of_x.novelty(x)
+
+    def outside(self, points: Array, weights: Array) -> float:
+        """The share of a prior that lies outside the training z."""
+        sizes = np.abs(weights)
+        return float(sizes @ (self._of_z.novelty(points) > 1.0) / sizes.sum())
+
+    def conflict(self, x: Array, ratio: Array) -> Array:
+        """Distance of observations from the training observations of pairs with these non-negative weights.
+
+        Measured on so few draws that the small weights which an estimated ratio leaves far from the prior are seldom among
+        them; the middle of three.
+        """
+        if not ratio.any():
+            return np.full(len(x), np.inf)
+        rng = np.random.default_rng(self.seed)
+        found = []
+        for _ in range(3):
+            rows = np.unique(rng.choice(len(ratio), _CONFLICT_DRAWS, p=ratio / ratio.sum()))
+            found.append(Reach(self.X[rows], self.kernel, rng).novelty(x))
+        return np.median(found, axis=0)
 
 
 @dataclass(frozen=True)

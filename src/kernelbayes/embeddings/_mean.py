@@ -15,6 +15,7 @@ from ..kernels import Gaussian, Kernel, check_kernel, matmul
 from ..kernels._bandwidth import lengthscale_of
 from ._decode import Decoding
 from ._sampling import Sampling
+from ._weighted import effective_sizes
 
 
 def default_kernel(sample: Array, name: str) -> Kernel:
@@ -139,8 +140,7 @@ class MeanEmbedding(Decoding, Embedding):
 
         It is `1 / sum w^2` for weights that sum to one.
         """
-        squares = float((self.weights**2).sum())
-        return float(self.weights.sum() ** 2 / squares) if squares > 0 else 0.0
+        return float(effective_sizes(self.weights))
 
     def needs_resampling(self) -> bool:
         """Whether the effective sample size is below half the number of points (Kanagawa 2016, section 3.3).

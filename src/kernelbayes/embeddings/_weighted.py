@@ -64,6 +64,20 @@ def box_of(lower: ArrayLike | None, upper: ArrayLike | None, width: int) -> tupl
     return corners[0], corners[1]
 
 
+def effective_sizes(W: Array) -> Array:
+    """`(sum w)^2 / sum w^2` of weights (n,) or of each row (t, n); zero where all weights are."""
+    most = np.abs(W).max(-1, keepdims=True, initial=0.0)
+    W = W / np.where(most > 0, most, 1.0)  # so that no square is lost to underflow
+    squares = (W * W).sum(-1)
+    return W.sum(-1) ** 2 / np.where(squares > 0, squares, 1.0)
+
+
+def negative_masses(W: Array) -> Array:
+    """The share of the absolute weights that is negative, of weights (n,) or of each row (t, n)."""
+    sizes = np.abs(W).sum(-1)
+    return np.maximum(-W, 0.0).sum(-1) / np.where(sizes > 0, sizes, 1.0)
+
+
 def means(X: Array, W: Array) -> Array:
     """Means (t, d)."""
     return W @ X

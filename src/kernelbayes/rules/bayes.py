@@ -91,40 +91,36 @@ class Operator:
     def __init__(self, joint: Sample, evidence: Sample, inverse: str, reg: AnyArray, *, positive: bool = False):
         self.joint, self._reg = joint, reg
         self._ridge: WeightedRidge | None = None
+        self._squared = False
         if positive and inverse == "plain" and joint is evidence:
             self._ridge = WeightedRidge(joint.gram, joint.weights, reg)
             return
         E = evidence.gram.weighted_core(evidence.weights)
         eye = namespace(E).eye(len(E))
-        self._squared = E if inverse == "squared" else None
-        self._matrix = E @ E.T if inverse == "squared" else E + reg * eye
-        self._shift = reg if inverse == "squared" else 0.0
+        self._evidence, self._squared = E, inverse == "squared"
+        self._matrix = E @ E.T + reg * eye if self._squared else E + reg * eye
         name = "the regularised evidence operator"
-        self._factor = cholesky(self._matrix, name, reg) if inverse == "squared" else lu(self._matrix, name)
+        self._factor = cholesky(self._matrix, name) if self._squared else lu(self._matrix, name)
 
     def weights(self, coordinates: AnyArray) -> AnyArray:
         """Weights (t, p) on the points of the joint sample, for observations given by their coordinates (t, r)."""
         if self._ridge is not None:
             return self._ridge.weights(coordinates)
-        if self._squared is None:
-            solved = lu_solve(self._factor, coordinates.T)
+        if self._squared:
+            solved = solve(self._factor, self._evidence @ coordinates.T)
         else:
-            solved = solve(self._factor, self._squared @ coordinates.T)
+            solved = lu_solve(self._factor, coordinates.T)
         return self.joint.gram.scatter(solved.T) * self.joint.weights
 
     def retention(self) -> float:
         """The share of the weights that the regulariser leaves, were the evidence operator of rank one."""
-        if self._ridge is not None:
-            trace, reg = float(self._ridge.matrix.trace()), float(self._ridge.shift)
-        elif self._squared is not None:
-            trace, reg = float(self._squared.trace()) ** 2, float(self._shift)
-        else:
-            reg = float(self._reg)
-            trace = float(self._matrix.trace()) - reg * len(self._matrix)
-        return max(trace, 0.0) / (max(trace, 0.0) + reg)
+        evidence, reg = self._evidence if self._ridge is None else self._ridge.matrix, float(self._reg)
+        trace = max(float(evidence.trace()), 0.0)
+        trace = trace**2 if self._squared else trace
+        return trace / (trace + reg)
 
     def condition(self) -> float:
         """Estimated condition number of the matrix that was solved with."""
         if self._ridge is not None:
             return self._ridge.condition()
-        return condition(self._matrix, self._factor, float(self._shift))
+        return condition(self._matrix, self._factor)
