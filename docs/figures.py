@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 import kernelbayes as kb
 from kernelbayes import plotting
 from kernelbayes.demos import bayes_rule
+from kernelbayes.demos import filter as cart
 from kernelbayes.plotting import ACCENT, FAINT, INK, SECOND
 
 _GREEN, _GOLD, _PURPLE = "#3a7d44", "#e09f3e", "#7b4b94"
@@ -326,6 +327,29 @@ def bayes(out: Path) -> None:
     bayes_rule.figure(model).savefig(out / "bayes.png", dpi=_DPI)
 
 
+# ------------------------------------------------------------------------------------------- guide/filters.md
+
+
+def filters(out: Path) -> None:
+    """The cart of the guide: filtered through a silence, and smoothed in the plane."""
+    rng = np.random.default_rng(1)
+    (place, strength, _), (truth, readings, _) = cart.drive(250, rng), cart.drive(120, rng)
+    model = kb.KernelBayesFilter(tune=10, progress=False, random_state=0).fit(strength, place)
+    readings[60:70] = np.nan
+    figure = model.filter(readings).plot(truth)
+    for ax, label in zip(figure.axes, ("x: along the hall", "y: across it"), strict=True):
+        ax.set_ylabel(label, fontsize=9)
+    figure.savefig(out / "filters.png", dpi=_DPI)
+    figure = model.smooth(readings[:28]).plot(truth[:28], plane=True)
+    ax = figure.axes[0]
+    ax.plot([-9, 9], [0, 0], "^", color=_GOLD, ms=8)
+    for x in (-9, 9):
+        ax.annotate("beacon", (x, 0), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8, color=INK)
+    ax.set(xlim=(-10, 10), xlabel="x, along the hall", ylabel="y, across it")
+    figure.set_size_inches(8.0, 3.8)
+    figure.savefig(out / "filters-plane.png", dpi=_DPI)
+
+
 # ------------------------------------------------------------------------------------- guide/density-ratio.md
 
 
@@ -425,11 +449,25 @@ def learned_features(out: Path) -> None:
     figure.savefig(out / "learned-features.png", dpi=_DPI)
 
 
+_FIGURES = (
+    first_hour,
+    embeddings,
+    decoding,
+    kernels,
+    scale,
+    herding,
+    bayes,
+    filters,
+    density_ratio,
+    learned_features,
+)
+
+
 def draw_all(out: Path) -> None:
     """Draw everything into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     with threadpool_limits(1):  # timings that do not depend on who else is computing
-        for draw in (first_hour, embeddings, decoding, kernels, scale, herding, bayes, density_ratio, learned_features):
+        for draw in _FIGURES:
             draw(out)
 
 

@@ -33,6 +33,7 @@ from .features import (
     Recipe,
     Subspace,
 )
+from .filters import KernelBayesFilter, KernelMonteCarloFilter, Track, TrackDiagnostics, TrackScore
 from .kernels import (
     Brownian,
     Delta,
@@ -82,7 +83,9 @@ __all__ = [
     "IncompleteCholesky",
     "InfinitePolynomial",
     "Kernel",
+    "KernelBayesFilter",
     "KernelBayesRule",
+    "KernelMonteCarloFilter",
     "Laplace",
     "LearnedFeatures",
     "Linear",
@@ -107,6 +110,9 @@ __all__ = [
     "SpatialPyramid",
     "Subspace",
     "TestResult",
+    "Track",
+    "TrackDiagnostics",
+    "TrackScore",
     "bayes_rule",
     "embed",
     "herd_subset",

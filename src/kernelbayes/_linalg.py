@@ -127,6 +127,46 @@ def inverses(A: Array) -> tuple[Array, Array]:
     return half.swapaxes(-1, -2) @ half, 2.0 * np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(-1)
 
 
+def solve_stack(A: Array, b: Array, name: str) -> Array:
+    """Solutions (t, r) of a stack of small systems (t, r, r) with one right-hand side (t, r) each."""
+    try:
+        found = np.linalg.solve(A, b[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        raise FactorisationError(f"{name}, one of {len(A)}, is singular; a larger regulariser helps") from None
+    if not np.isfinite(found).all():
+        raise FactorisationError(f"{name}, one of {len(A)}, holds NaN or infinite values")
+    return found
+
+
+def row_space(M: Array) -> Array:
+    """Orthonormal columns (r, k), k = min of the sizes, that span the rows of M (p, r)."""
+    return np.linalg.qr(M.T)[0]
+
+
+class OuterProducts:
+    """All products `f_i f_i'` of the rows of F (n, r), for the cores `F' D F` of many weights D in one matrix product.
+
+    Only lower triangles are kept: n r^2 / 2 numbers.
+    """
+
+    def __init__(self, F: Array):
+        rank = self._rank = F.shape[1]
+        rows, columns = np.tril_indices(rank)
+        self._products = F[:, rows] * F[:, columns]
+        place = np.empty((rank, rank), dtype=np.intp)
+        place[rows, columns] = place[columns, rows] = np.arange(len(rows))
+        self._place = place.ravel()
+
+    @staticmethod
+    def size(F: Array) -> int:
+        """How many numbers are kept."""
+        return len(F) * F.shape[1] * (F.shape[1] + 1) // 2
+
+    def weighted_cores(self, weights: Array) -> Array:
+        """`F' diag(w) F` (t, r, r) for each row of weights (t, n)."""
+        return np.take(weights @ self._products, self._place, axis=1).reshape(-1, self._rank, self._rank)
+
+
 def eigh(A: AnyArray, *, definite: bool = True) -> tuple[AnyArray, AnyArray]:
     """Eigenvalues in falling order and their vectors of a symmetric matrix; none below zero where it is semidefinite."""
     xp = namespace(A)

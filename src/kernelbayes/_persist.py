@@ -22,6 +22,7 @@ from .conditional import ConditionalEmbedding
 from .density_ratio import DensityRatio
 from .embeddings import CrossCovariance, Embedding, Health, Posteriors, TestResult
 from .features import Features, Recipe
+from .filters import KernelBayesFilter, KernelMonteCarloFilter, Track, TrackDiagnostics
 from .kernels import Kernel
 from .kernels._distributions import Column, Independent, Mixture, Normal
 from .learning import Optimum
@@ -42,8 +43,12 @@ _ROOTS: tuple[type, ...] = (
     ConditionalEmbedding,
     DensityRatio,
     KernelBayesRule,
+    KernelBayesFilter,
+    KernelMonteCarloFilter,
     Health,
     Posteriors,
+    Track,
+    TrackDiagnostics,
     Column,
     Independent,
     Normal,
@@ -129,6 +134,8 @@ def _encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"dict": {k: _encode(v, f"{where}.{k}", arrays) for k, v in value.items()}}
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return None  # a source of randomness is spent, not kept
+    if hasattr(value, "_settled"):  # what is formed on demand is formed now
+        value = value._settled()
     if type(value) in _known().values():
         state = {k: v for k, v in vars(value).items() if k not in DERIVED}
         return {

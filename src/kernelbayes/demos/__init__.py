@@ -12,7 +12,7 @@ from pathlib import Path
 from .._catalogue import Catalogue
 
 #: Name on the command line -> module, in the order in which they are shown.
-DEMOS = Catalogue(__name__, {"conditional": "conditional_density", "bayes": "bayes_rule"})
+DEMOS = Catalogue(__name__, {"conditional": "conditional_density", "bayes": "bayes_rule", "filter": "filter"})
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,12 +62,16 @@ class Reach:
             return np.where(away > 0, _FARTHEST, 0.0)
         return np.minimum(away, _FARTHEST * self.unit) / self.unit
 
+    @cached_property
+    def _tree(self) -> Any:
+        from scipy.spatial import KDTree
+
+        return KDTree(self.points)
+
     def _nearest(self, points: Array, *, itself: bool) -> Array:
         """Distances to the nearest reference point, or to the nearest other one."""
         if self.kernel is None and points.shape[1] <= _TREE_COLUMNS:
-            from scipy.spatial import KDTree
-
-            distances = np.asarray(KDTree(self.points).query(points, k=2 if itself else 1)[0])
+            distances = np.asarray(self._tree.query(points, k=2 if itself else 1)[0])
             return distances[:, 1] if itself else distances
         if self.kernel is None:
             cross, own, other = points @ self.points.T, (points**2).sum(1), (self.points**2).sum(1)

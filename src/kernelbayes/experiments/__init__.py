@@ -52,7 +52,15 @@ __all__ = [
 
 #: Name on the command line -> module, in the order in which they are listed.
 EXPERIMENTS = Catalogue(
-    __name__, {name: name.replace("-", "_") for name in ("posterior-mean", "resampling", "decoding")}
+    __name__,
+    {
+        "posterior-mean": "posterior_mean",
+        "resampling": "resampling",
+        "decoding": "decoding",
+        "rotation": "rotation",
+        "oscillatory": "oscillatory",
+        "pendulum": "pendulum",
+    },
 )
 
 

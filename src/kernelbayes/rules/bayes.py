@@ -44,7 +44,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .._backend import namespace
-from .._linalg import Gram, LowRank, WeightedRidge, cholesky, condition, lu, lu_solve, solve
+from .._linalg import Gram, LowRank, WeightedRidge, cholesky, condition, lu, lu_solve, solve, solve_stack
 from .._typing import AnyArray
 
 
@@ -124,3 +124,17 @@ class Operator:
         if self._ridge is not None:
             return self._ridge.condition()
         return condition(self._matrix, self._factor)
+
+
+def coefficients(evidence: AnyArray, inverse: str, reg: AnyArray, coordinates: AnyArray) -> AnyArray:
+    """`(E + e I)^-1 f` or `(E^2 + e I)^-1 E f` (t, r), for each of a stack of evidence operators (t, r, r).
+
+    With the joint sample (G, v) the posterior's weights are `v * (G @ coefficients)`. The same as an `Operator` of each, and
+    quicker for many small ones.
+    """
+    shift = reg * namespace(evidence).eye(evidence.shape[-1])
+    name = "the regularised evidence operator"
+    if inverse == "plain":
+        return solve_stack(evidence + shift, coordinates, name)
+    right = (evidence @ coordinates[..., None])[..., 0]
+    return solve_stack(evidence @ evidence + shift, right, name)

@@ -1,26 +1,22 @@
-"""The command line: `kernelbayes demo`, `kernelbayes experiment`, and later the jobs on CSV files."""
+"""The command line: `kernelbayes demo`, `kernelbayes experiment`, and the jobs on CSV files, one module each."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
-from . import __version__, demos, experiments
-from ._catalogue import Catalogue
-
-
-class _Refusal(Exception):
-    """Something in the arguments that stops a command before it starts, in one line."""
+from .. import __version__, demos, experiments
+from .._catalogue import Catalogue
+from . import _filter
+from ._refusal import Refusal, folder, seed
 
 
 def _known(kind: str, names: Sequence[str], catalogue: Catalogue) -> None:
     for name in names:
         if name not in catalogue:
-            raise _Refusal(f"there is no {kind} {name!r}; try one of {', '.join(catalogue)}")
+            raise Refusal(f"there is no {kind} {name!r}; try one of {', '.join(catalogue)}")
 
 
 def _list(catalogue: Catalogue) -> None:
@@ -32,22 +28,6 @@ def _list(catalogue: Catalogue) -> None:
             print(f"{'':{width}}{module.SOURCE}")
 
 
-def _folder(out: str) -> Path:
-    """The folder for results, made if need be, or a refusal if nothing can be written there."""
-    try:
-        Path(out).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            return Path(out)
-    except OSError as reason:
-        raise _Refusal(f"cannot write to {out}: {reason.strerror}") from None
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a whole number from 0 was wanted, got {text!r}")
-    return int(text)
-
-
 def _heading(title: str) -> None:
     print(f"\n{title}\n{'-' * len(title)}", flush=True)
 
@@ -57,7 +37,7 @@ def _demo(arguments: argparse.Namespace) -> int:
         _list(demos.DEMOS)
         return 0
     _known("demo", arguments.names, demos.DEMOS)
-    out = _folder(arguments.out)
+    out = folder(arguments.out)
     for name in arguments.names or demos.DEMOS:
         start = time.perf_counter()
         _heading(demos.title(name))
@@ -72,9 +52,9 @@ def _experiment(arguments: argparse.Namespace) -> int:
         _list(experiments.EXPERIMENTS)
         return 0
     if not arguments.names:
-        raise _Refusal("name an experiment; --list shows them")
+        raise Refusal("name an experiment; --list shows them")
     _known("experiment", arguments.names, experiments.EXPERIMENTS)
-    out = _folder(arguments.out)
+    out = folder(arguments.out)
     for name in arguments.names:
         module = experiments.EXPERIMENTS[name]
         _heading(module.TITLE)
@@ -85,7 +65,7 @@ def _experiment(arguments: argparse.Namespace) -> int:
             print("\nstopped; the same command goes on from here", file=sys.stderr)
             return 130
         except OSError as reason:  # a full disk, a file where a folder should be
-            raise _Refusal(str(reason)) from None
+            raise Refusal(str(reason)) from None
         print("\n".join(["", *done.lines()]), flush=True)
     return 0
 
@@ -106,12 +86,13 @@ def _parser() -> argparse.ArgumentParser:
     experiment.add_argument("--fresh", action="store_true", help="forget the repeats saved by an earlier call")
     _shared_options(experiment, "experiments", "kernelbayes-experiments")
     experiment.set_defaults(run=_experiment)
+    _filter.add_command(commands)
     return parser
 
 
 def _shared_options(command: argparse.ArgumentParser, what: str, folder: str) -> None:
     command.add_argument("--out", default=folder, metavar="DIR", help="folder for results (default: %(default)s)")
-    command.add_argument("--seed", type=_seed, default=0, help="random seed (default: %(default)s)")
+    command.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
     command.add_argument("--list", action="store_true", help=f"list the {what} and stop")
     command.set_defaults(command=what.removesuffix("s"))
 
@@ -121,13 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         return parsed.run(parsed)
-    except _Refusal as reason:
+    except Refusal as reason:
         print(f"kernelbayes {parsed.command}: {reason}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         return 130
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,144 @@
+"""Which columns of a table play which part over time, and which rows form a sequence."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Container
+from typing import NamedTuple
+
+import numpy as np
+
+from .._table import Table
+from .._typing import Array
+from ._refusal import Refusal
+
+# A column called so is taken for the time, unless the arguments give it another part.
+_CLOCKS = ("time", "timestamp", "datetime", "date")
+# The longest step in time may be so many times the usual one before it is mentioned.
+_UNEVEN = 1.5
+
+#: The rows of a sequence, after the value that they share.
+Group = tuple[str, Array]
+
+
+class Roles(NamedTuple):
+    """Which column plays which part."""
+
+    observations: list[str]
+    states: list[str]
+    controls: list[str]
+    time: str | None
+    sequence: str | None
+
+    def __str__(self) -> str:
+        parts = {"states": self.states, "from": self.observations, "controls": self.controls}
+        parts |= {"time": [self.time] if self.time else [], "sequences by": [self.sequence] if self.sequence else []}
+        return "; ".join(f"{part} {', '.join(columns)}" for part, columns in parts.items() if columns)
+
+
+def roles_of(arguments: argparse.Namespace, tables: list[Table]) -> Roles:
+    """The part of each column, as asked or by default, checked against the table to learn from and the one to use."""
+    parts = {
+        "--states": arguments.states,
+        "--controls": arguments.controls or [],
+        "--observations": arguments.observations or [],
+        "--time": [arguments.time] if arguments.time else [],
+        "--sequence": [arguments.sequence] if arguments.sequence else [],
+    }
+    taken: dict[str, str] = {}
+    for option, columns in parts.items():
+        for name in columns:
+            if name in taken:
+                raise Refusal(f"column {name!r} is named in {taken[name]} and in {option}")
+            taken[name] = option
+            for table in tables[:1] if option == "--states" else tables:
+                table.require([name])
+    time = arguments.time or clock(tables, taken)
+    free = [name for name in tables[0].names if name not in taken and name != time]
+    observations = arguments.observations or _shared(free, tables)
+    return Roles(observations, arguments.states, arguments.controls or [], time, arguments.sequence)
+
+
+def _shared(free: list[str], tables: list[Table]) -> list[str]:
+    """Columns with numbers that all tables have, and that are not empty in any."""
+    first, others = tables[0], tables[1:]
+    found = [name for name in free if first.is_numeric(name) and all(name in table.names for table in others)]
+    empty = [name for name in found if any(table.is_empty(name) for table in others)]
+    for name in empty:
+        print(f"note    {name} is empty in {others[0].source}, and left out")
+    found = [name for name in found if name not in empty]
+    if not found:
+        where = "both tables have" if others else f"{first.source} has"
+        raise Refusal(f"there is nothing to find the states from: {where} no other column of numbers")
+    return found
+
+
+def clock(tables: list[Table], taken: Container[str]) -> str | None:
+    """A column that is called like a time in all tables and plays no other part."""
+    everywhere = (name for name in tables[0].names if all(name in table.names for table in tables[1:]))
+    return next((name for name in everywhere if name.lower() in _CLOCKS and name not in taken), None)
+
+
+def sequences(table: Table, column: str | None) -> list[Group]:
+    """The rows of each sequence, in the order in which they first appear."""
+    if column is None:
+        return [("", np.arange(len(table)))]
+    rows: dict[str, list[int]] = {}
+    for i, value in enumerate(table.text(column)):
+        rows.setdefault(value, []).append(i)
+    return [(value, np.array(found)) for value, found in rows.items()]
+
+
+def mention_clocks(table: Table, roles: Roles, groups: list[Group], by_default: bool) -> None:
+    """Notes about observations that look like a time, and times that do not look like equal steps."""
+    for name in roles.observations if by_default else []:
+        if all(len(steps) > 1 and (steps > 0).all() for steps in _steps_in(table, name, groups)):
+            print(f"note    {name} rises from row to row and is used as an observation; --time {name} if it is a time")
+    if not roles.time or not table.is_numeric(roles.time):
+        return
+    steps = np.concatenate(_steps_in(table, roles.time, groups))
+    steps = steps[~np.isnan(steps)]
+    if len(steps) and steps.min() <= 0:
+        print(f"note    {roles.time} does not rise from row to row; rows are taken in the order of the file")
+    elif len(steps) and steps.max() > _UNEVEN * np.median(steps):
+        unequal = f"{steps.min():.4g} to {steps.max():.4g}"
+        print(f"note    steps of {roles.time} range from {unequal} and are taken as equal; put a row with empty cells")
+        print("        where one is missing")
+
+
+def _steps_in(table: Table, name: str, groups: list[Group]) -> list[Array]:
+    values = table.numbers([name], gaps="allow")[:, 0]
+    return [np.diff(values[rows]) for _, rows in groups]
+
+
+def steps_of(groups: list[Group], size: int) -> Array:
+    """The number of each row within its sequence."""
+    steps = np.empty(size, dtype=int)
+    for _, rows in groups:
+        steps[rows] = np.arange(len(rows))
+    return steps
+
+
+def times_of(table: Table, column: str | None, groups: list[Group]) -> Array:
+    """Numbers, dates or words from a column, or the number of each row within its sequence."""
+    if column is None:
+        return steps_of(groups, len(table))
+    try:
+        return table.numbers([column])[:, 0]
+    except ValueError:
+        words = np.array(table.text(column))
+    try:
+        dates = words.astype("datetime64[us]")
+    except ValueError:
+        return words
+    return words if np.isnat(dates).any() else dates
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things in words."""
+    return f"{number:,} {what}" + "s" * (number != 1)
+
+
+def in_sequences(groups: list[Group]) -> str:
+    """How many sequences there are, if several."""
+    return f" in {counted(len(groups), 'sequence')}" if len(groups) > 1 else ""

@@ -1,0 +1,68 @@
+"""What the commands share: how they refuse, and how they read arguments."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+
+class Refusal(Exception):
+    """Something in the arguments or files that stops a command, in one line."""
+
+
+def seed(text: str) -> int:
+    """A random seed."""
+    return whole(text, at_least=0)
+
+
+def whole(text: str, *, at_least: int = 1) -> int:
+    """A whole number from an argument."""
+    if not text.isdecimal() or int(text) < at_least:
+        raise argparse.ArgumentTypeError(f"a whole number from {at_least} was wanted, got {text!r}")
+    return int(text)
+
+
+def names(text: str) -> list[str]:
+    """Names of columns, separated by commas."""
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError("names of columns, separated by commas, were wanted")
+    double = next((name for i, name in enumerate(found) if name in found[:i]), None)
+    if double is not None:
+        raise argparse.ArgumentTypeError(f"{double!r} is named twice")
+    return found
+
+
+def share(text: str) -> float:
+    """A number between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"a number between 0 and 1 was wanted, got {text!r}")
+    return value
+
+
+def folder(out: str) -> Path:
+    """The folder for results, made if need be, or a refusal if nothing can be written there."""
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            return Path(out)
+    except OSError as reason:
+        raise Refusal(f"cannot write to {out}: {reason.strerror}") from None
+
+
+def target(path: str | None, inputs: list[str | None]) -> Path | None:
+    """A file to be written, or a refusal before the work is done: no folder for it, or a file that is being read."""
+    if path is None:
+        return None
+    found = Path(path)
+    if found.is_dir():
+        raise Refusal(f"cannot write {path}: it is a folder")
+    if any(given is not None and found.resolve() == Path(given).resolve() for given in inputs):
+        raise Refusal(f"{path} is read by this command; write to another file")
+    folder(str(found.parent))
+    return found

@@ -1,0 +1,495 @@
+"""The kernel Bayes filter as an estimator: logged examples in, tracks of states out.
+
+Xu et al. (2022), section 4 and Algorithm 2; Gebhardt et al. (2015), section 4, for the rule "subspace". The algebra is in
+`_dynamics`, `_correction` and `_recursion`; here are checks, defaults and the choice of settings.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _check
+from .._estimator import DERIVED, check_kinds
+from .._typing import Array, ArrayLike, RandomState
+from ..embeddings import Reach, Weighted, mean_coordinates, read_weighted
+from ..features import Recipe, Subspace, kernel_for
+from ..kernels import Kernel
+from ..rules.bayes import RULES
+from ._belief import Belief, DeferredTrack
+from ._dynamics import Log
+from ._recursion import Corrected, Observed, Recursion, Run, Settings
+from ._sequences import Training, read_log, rows_of, several
+from ._smoother import Smoother, reversed_log
+from ._track import Track, TrackDiagnostics
+from ._tuning import Candidate, Given, candidate, choose, folds
+
+_REFERENCE_STATES = 100
+_INITIAL_DRAWS = 1000
+_TUNE = 30
+
+
+class KernelBayesFilter(BaseEstimator):
+    r"""Estimate states over time from observations, learned from a log in which both were recorded.
+
+    Nothing is assumed about how states move or how sensors work: the transition is learned from consecutive states, the
+    sensor from pairs. Every rule of `kb.KernelBayesRule` and every representation can be used.
+
+    Args:
+        rule: how an observation corrects the belief; see `kb.KernelBayesRule`. "iw" is the most accurate as a rule;
+            "subspace" takes the same time for a step however long the log was.
+        kernel: of observations. By default Gaussian.
+        latent_kernel: of states. By default Gaussian, each column scaled by its own spread.
+        control_kernel: of controls. By default Gaussian.
+        features: representation of observations. By default the kernel down to a tolerance far below `reg`.
+        latent_features: representation of states. By default the same; for "subspace" 100 reference states.
+        reg: regulariser of the correction; as in `kb.KernelBayesRule`.
+        prior_reg: regulariser of the step from the predicted belief to the training pairs.
+        transition_reg: regulariser of the transition.
+        normalise: "divide" (weights divided by their sum at each step), "prior" (what they lack of one goes to the
+            prediction), or None (as the papers print them).
+        tune: how many settings to try, on stretches left out of the log, for whatever was not given above; 0 for first
+            guesses.
+        progress: show a progress bar while tuning; by default in a terminal.
+        random_state: seed for whatever is drawn at random.
+
+    Attributes:
+        kernel_, latent_kernel_, control_kernel_, reg_, prior_reg_, transition_reg_: what was given or chosen.
+        score_: of the chosen settings on the stretches left out: geometric mean of the root mean squared error and the
+            ranked probability score, relative to the spread of the states; 1 is hopeless.
+        trials_: how many settings were tried.
+
+    Example:
+        >>> import numpy as np, kernelbayes as kb
+        >>> rng = np.random.default_rng(0)
+        >>> angle = np.cumsum(0.3 + 0.1 * rng.normal(size=400))  # a target that goes round in circles
+        >>> states = np.column_stack([np.cos(angle), np.sin(angle)])
+        >>> observations = states + 0.3 * rng.normal(size=states.shape)
+        >>> kbf = kb.KernelBayesFilter(random_state=0).fit(observations[:300], states[:300])
+        >>> track = kbf.filter(observations[300:])
+        >>> bool(track.score(states[300:]).mse < 0.5 * ((observations[300:] - states[300:]) ** 2).sum(1).mean())
+        True
+        >>> kbf.predict(3).mean.shape  # three steps beyond the last observation
+        (3, 2)
+    """
+
+    def __init__(
+        self,
+        rule: str = "iw",
+        kernel: Kernel | None = None,
+        latent_kernel: Kernel | None = None,
+        control_kernel: Kernel | None = None,
+        features: Recipe | None = None,
+        latent_features: Recipe | None = None,
+        reg: float | None = None,
+        prior_reg: float | None = None,
+        transition_reg: float | None = None,
+        *,
+        normalise: str | None = "divide",
+        tune: int = _TUNE,
+        progress: bool | None = None,
+        random_state: RandomState = None,
+    ):
+        self.rule = rule
+        self.kernel = kernel
+        self.latent_kernel = latent_kernel
+        self.control_kernel = control_kernel
+        self.features = features
+        self.latent_features = latent_features
+        self.reg = reg
+        self.prior_reg = prior_reg
+        self.transition_reg = transition_reg
+        self.normalise = normalise
+        self.tune = tune
+        self.progress = progress
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------------------------------------ fitting
+
+    def fit(
+        self,
+        observations: Any,
+        states: Any,
+        controls: Any = None,
+        *,
+        transitions: Any = None,
+        ordered: bool = True,
+    ) -> KernelBayesFilter:
+        """Learn from a log.
+
+        Args:
+            observations: one row for each time step, (T, p), or a list of such tables for several sequences. Rows with NaN
+                are left out, and the sequence is cut there.
+            states: in the same form, (T, d).
+            controls: (T, c); row t acts on the step from row t - 1 to row t.
+            transitions: (before, after) or (before, after, controls): examples of single steps, in place of consecutive
+                rows of `states`.
+            ordered: whether rows are in the order of time. If not, which needs `transitions`, settings are chosen by single
+                corrections.
+        """
+        self._check_settings()
+        rng = _check.generator(self.random_state)
+        self._seed = int(rng.integers(2**31))
+        if not ordered and transitions is None:
+            raise ValueError(
+                "rows that are not in the order of time hold no transitions: pass transitions=(before, after)"
+            )
+        training = read_log(
+            observations,
+            states,
+            controls,
+            transitions,
+            kernel_for(self.features, self.kernel),
+            kernel_for(self.latent_features, self.latent_kernel),
+            self.control_kernel,
+        )
+        if not ordered:
+            training = training._replace(lengths=np.ones(len(training.log.observations), dtype=int))
+        log = training.log
+        self.observations_, self.points_, self.before_, self.after_, self.controls_ = log
+        self._point_dims = np.ndim(log.observations) - 1
+        for earlier in ("_recursion_cache", "_smoother_cache", "_reach_cache", "_prior", "_now"):
+            vars(self).pop(earlier, None)
+        self._choose(training)
+        self.reset()
+        return self
+
+    def _check_settings(self) -> None:
+        _check.option(self.rule, "rule", tuple(RULES))
+        if self.normalise is not None:
+            _check.option(self.normalise, "normalise", ("divide", "prior"))
+        for name in ("reg", "prior_reg", "transition_reg"):
+            if getattr(self, name) is not None:
+                _check.positive(getattr(self, name), name)
+        _check.count(self.tune, "tune", at_least=0)
+        kinds = dict.fromkeys(("kernel", "latent_kernel", "control_kernel"), Kernel)
+        check_kinds(self, **kinds, features=Recipe, latent_features=Recipe)
+
+    @property
+    def _latent_recipe(self) -> Recipe | None:
+        if self.latent_features is None and self.rule == "subspace":
+            return Subspace(_REFERENCE_STATES, "kmeans", whiten=False)
+        return self.latent_features
+
+    def _recursion_of(self, log: Log, settings: Settings, tol: float | None = None) -> Recursion:
+        rng = np.random.default_rng(self._seed)
+        return Recursion(log, self.rule, settings, self.features, self._latent_recipe, self.normalise, rng, tol=tol)
+
+    def _choose(self, training: Training) -> None:
+        """Set every setting that was not given: by trial on stretches left out, or by a first guess."""
+        searched = self._candidate(training.log)
+        rng = np.random.default_rng(self._seed)
+        held = folds(training.log, training.lengths, training.controls, rng)
+        free = len(searched.start) > 0 or self.reg is None
+        self.score_, self.trials_ = float("nan"), 0
+        settings = searched.make(searched.start)
+        numeric = self.points_.ndim == 2 and self.points_.dtype.kind == "f"
+        if self.tune and held and numeric:
+            with _bar(self.tune if free else 1, self.progress) as bar:
+                chosen = choose(
+                    searched,
+                    held,
+                    self._recursion_of,
+                    reg=self.reg is None,
+                    budget=self.tune if free else 1,
+                    report=lambda trial, score: (bar.update(), bar.set_postfix(score=f"{score:.3f}")),
+                )
+            settings, self.score_, self.trials_ = chosen
+        self.kernel_, self.latent_kernel_, self.control_kernel_ = settings[:3]
+        self.reg_, self.prior_reg_, self.transition_reg_ = map(float, settings[3:])
+
+    def _candidate(self, log: Log) -> Candidate:
+        """What is searched over, with first guesses, and how to make settings of it."""
+        given = Given(
+            kernel_for(self.features, self.kernel),
+            kernel_for(self.latent_features, self.latent_kernel),
+            self.control_kernel,
+            self.reg,
+            self.prior_reg,
+            self.transition_reg,
+        )
+        return candidate(log, self.rule, given, self._latent_recipe)
+
+    # ------------------------------------------------------------------------------------------------ filtering
+
+    def filter(
+        self, observations: Any, controls: Any = None, *, initial: Any = None, times: ArrayLike | None = None
+    ) -> Any:
+        """The track of states behind a sequence of observations, each step given the observations so far.
+
+        Args:
+            observations: (T, p), or a list of such tables for several sequences, which are then filtered in step. A row
+                with NaN, or None, is a missing observation: that step predicts only.
+            controls: (T, c), if the filter was fitted with controls; row t acts on the step from row t - 1 to row t.
+            initial: belief about the first state: samples, an embedding, a scipy.stats distribution or a list of them, one
+                for each column. By default the states of the log.
+            times: (T,) labels for the track of one sequence.
+
+        Returns:
+            A `Track`, or a list of them for several sequences.
+        """
+        sequences, one = self._read_sequences(observations, controls)
+        runs = self._recursion.run(sequences, self._read_initial(initial))
+        tracks = [self._track(run, seen, times if one else None) for run, seen in zip(runs, sequences, strict=True)]
+        if one:
+            self._now = runs[0].last
+            self._prior = None
+            return tracks[0]
+        return tracks
+
+    def smooth(
+        self, observations: Any, controls: Any = None, *, initial: Any = None, times: ArrayLike | None = None
+    ) -> Any:
+        """The track of states given all observations, those after each step included: forwards, then backwards.
+
+        Takes and returns what `filter` does.
+        """
+        sequences, one = self._read_sequences(observations, controls)
+        runs = self._recursion.run(sequences, self._read_initial(initial))
+        tracks = [
+            self._track(run, sequence, times if one else None, weights)
+            for run, sequence, weights in zip(runs, sequences, self._smoother.run(sequences, runs), strict=True)
+        ]
+        return tracks[0] if one else tracks
+
+    def step(self, observation: Any, control: ArrayLike | None = None) -> Belief:
+        """Take in one more observation and return the belief about the state now.
+
+        None or NaN is a missing observation. `control` acted on the step that led here. `reset` starts again.
+        """
+        check_is_fitted(self, "reg_")
+        recursion = self._recursion
+        if control is not None and self.controls_ is None:
+            raise ValueError("the filter was fitted without controls")
+        if self._now is None:
+            prior = self._prior if self._prior is not None else recursion.initial(None, 1)
+        else:
+            prior = recursion.predict(self._now, self._read_control(control))
+        rows = None if observation is None else self._one_row(observation)
+        f, novelty = np.zeros((1, recursion.features.rank)), float("nan")
+        if rows is not None:
+            f, novelty = recursion.features._coordinates(rows), float(self._reach.novelty(rows)[0])
+        corrected = recursion.advance(prior, f, np.array([rows is not None]))
+        self._now, self._prior = corrected.mean, None
+        return self._belief(corrected, rows is not None, novelty)
+
+    def predict(self, steps: int, controls: Any = None, *, start: Any = None) -> Track:
+        """The track of states over the next steps, without observations.
+
+        Args:
+            steps: how many.
+            controls: (steps, c), if the filter was fitted with controls.
+            start: a `Track`, from whose last step to go on, or a belief. By default where `filter` or `step` ended.
+        """
+        check_is_fitted(self, "reg_")
+        steps = _check.count(steps, "steps")
+        recursion = self._recursion
+        if controls is None and self.controls_ is not None:
+            raise ValueError("the filter was fitted with controls: pass controls for the steps to predict")
+        U = None if controls is None else self._read_controls(controls, steps)
+        mean = self._mean_of(start)
+        weights = np.empty((steps, len(self.points_)))
+        for t in range(steps):
+            prior = recursion.predict(mean, None if U is None else U[t : t + 1])
+            weights[t], mean = recursion.on_points(prior)[0], prior.mean
+        weights /= weights.sum(1, keepdims=True)
+        diagnostics = TrackDiagnostics.of(weights, observed=np.zeros(steps, dtype=bool))
+        return Track(self.points_, weights, self.latent_kernel_, diagnostics, names=self._names)
+
+    def reset(self, initial: Any = None) -> KernelBayesFilter:
+        """Forget the observations so far; the next `step` starts from `initial`, read as in `filter`."""
+        self._now = None
+        self._prior = None if initial is None else self._recursion.initial(self._read_initial(initial), 1)
+        return self
+
+    # ------------------------------------------------------------------------------------------------ inside
+
+    @property
+    def _log(self) -> Log:
+        return Log(self.observations_, self.points_, self.before_, self.after_, self.controls_)
+
+    @property
+    def _recursion(self) -> Recursion:
+        check_is_fitted(self, "reg_")
+        if "_recursion_cache" not in self.__dict__:
+            settings = Settings(
+                self.kernel_,
+                self.latent_kernel_,
+                self.control_kernel_,
+                self.reg_,
+                self.prior_reg_,
+                self.transition_reg_,
+            )
+            self._recursion_cache = self._recursion_of(self._log, settings)
+        return self._recursion_cache
+
+    @property
+    def _smoother(self) -> Smoother:
+        if "_smoother_cache" not in self.__dict__:
+            forward = self._recursion
+            backward = self._recursion_of(reversed_log(self._log), forward.settings)
+            self._smoother_cache = Smoother(forward, backward)
+        return self._smoother_cache
+
+    @property
+    def _reach(self) -> Reach:
+        if "_reach_cache" not in self.__dict__:
+            self._reach_cache = Reach(self.observations_, self.kernel_, np.random.default_rng(self._seed))
+        return self._reach_cache
+
+    @property
+    def _names(self) -> tuple[str, ...] | None:
+        return getattr(self, "state_names_", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in DERIVED}
+
+    def _read_sequences(self, observations: Any, controls: Any) -> tuple[list[Observed], bool]:
+        check_is_fitted(self, "reg_")
+        one = not several(observations, self._point_dims)
+        if (controls is None) != (self.controls_ is None):
+            lacking = (
+                "without controls" if self.controls_ is None else "with controls: pass those of the new sequence too"
+            )
+            raise ValueError(f"the filter was fitted {lacking}")
+        many: Sequence[Any] = [observations] if one else observations
+        acting: Sequence[Any] = [controls] * len(many) if one or controls is None else controls
+        if len(acting) != len(many):
+            raise ValueError(f"observations holds {len(many)} sequences but controls {len(acting)}")
+        read = [
+            rows_of(X, "observations" if one else f"observations[{i}]", self.kernel_, gaps=True)
+            for i, X in enumerate(many)
+        ]
+        if not all(len(present) for _, present in read):
+            raise ValueError("observations is empty" if one else "one of the sequences in observations is empty")
+        f, novelty = self._seen([rows for rows, present in read if present.any()], [present for _, present in read])
+        return [
+            Observed(part, present, None if U is None else self._read_controls(U, len(present)), new)
+            for part, new, (_, present), U in zip(f, novelty, read, acting, strict=True)
+        ], one
+
+    def _seen(self, rows: Sequence[Array], present: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        """Coordinates and novelty of the observations of all sequences, found together."""
+        cuts = np.cumsum([len(there) for there in present])[:-1]
+        there = np.concatenate(present)
+        f, novelty = np.zeros((len(there), self._recursion.features.rank)), np.full(len(there), np.nan)
+        if rows:
+            for part in rows:
+                self._check_width(part)
+            together = np.concatenate(rows)
+            f[there] = self._recursion.features._coordinates(together)
+            novelty[there] = self._reach.novelty(together)
+        return np.split(f, cuts), np.split(novelty, cuts)
+
+    def _check_width(self, rows: Array) -> None:
+        if rows.shape[1:] != self.observations_.shape[1:]:
+            raise ValueError(
+                f"observations has rows of shape {rows.shape[1:]} where the filter was fitted to "
+                f"{self.observations_.shape[1:]}"
+            )
+
+    def _one_row(self, observation: Any) -> Array | None:
+        """One observation as a table of one row; None where it is missing."""
+        value = observation
+        if isinstance(value, (float, int, np.generic)) or (hasattr(value, "ndim") and value.ndim < self._point_dims):
+            value = np.reshape(value, (1,) * self._point_dims)
+        rows, present = rows_of(
+            [value] if np.ndim(value) <= self._point_dims else value, "observation", self.kernel_, gaps=True
+        )
+        if len(present) != 1:
+            raise ValueError(f"step takes one observation, got {len(present)}; `filter` takes many")
+        if not present[0]:
+            return None
+        self._check_width(rows)
+        return rows
+
+    def _read_control(self, control: ArrayLike | None) -> Array | None:
+        if control is None and self.controls_ is not None:
+            raise ValueError("the filter was fitted with controls: pass the one that led to this observation")
+        return None if control is None else self._read_controls(np.reshape(np.asarray(control), (1, -1)), 1)
+
+    def _read_controls(self, controls: Any, steps: int) -> Array:
+        assert self.control_kernel_ is not None
+        assert self.controls_ is not None
+        rows = self.control_kernel_._check(controls, "controls")
+        if len(rows) != steps or rows.shape[1:] != self.controls_.shape[1:]:
+            raise ValueError(f"controls has shape {rows.shape} where {(steps, *self.controls_.shape[1:])} was wanted")
+        return rows
+
+    def _read_initial(self, initial: Any) -> Weighted | None:
+        if initial is None:
+            return None
+        with warnings.catch_warnings():  # samples where there is no closed form are good enough here
+            warnings.simplefilter("ignore", UserWarning)
+            rng = np.random.default_rng(self._seed)
+            read = read_weighted(initial, self.latent_kernel_, name="initial", draws=_INITIAL_DRAWS, rng=rng)
+        if read.points.shape[1:] != self.points_.shape[1:]:
+            raise ValueError(
+                f"initial is on points of shape {read.points.shape[1:]}, states have {self.points_.shape[1:]}"
+            )
+        return read
+
+    def _mean_of(self, start: Any) -> Array:
+        """Coordinates (1, r) of the belief from which to predict."""
+        recursion = self._recursion
+        if start is None:
+            if self._now is not None:
+                return self._now
+            return (self._prior if self._prior is not None else recursion.initial(None, 1)).mean
+        if isinstance(start, Track):
+            start = start.embedding(-1)
+        given = self._read_initial(start)
+        assert given is not None
+        return mean_coordinates(recursion.states.features, given)[None]
+
+    def _track(self, run: Run, sequence: Observed, times: ArrayLike | None, weights: Array | None = None) -> Track:
+        known = {
+            "observed": sequence.observed,
+            "total": np.where(sequence.observed, run.totals, 1.0),
+            "novelty": sequence.novelty,
+        }
+        moments = run.moments if weights is None else None
+        if moments is not None:
+            mean = moments[:, : self.points_.shape[1]]
+            return DeferredTrack(
+                self.points_,
+                lambda: self._formed(run),
+                self.latent_kernel_,
+                mean=mean,
+                known=known,
+                times=times,
+                names=self._names,
+            )
+        weights = self._formed(run) if weights is None else weights
+        diagnostics = TrackDiagnostics.of(weights, **known)
+        return Track(self.points_, weights, self.latent_kernel_, diagnostics, times=times, names=self._names)
+
+    def _formed(self, run: Run) -> Array:
+        """Weights (T, p) of a run, each row summing to one."""
+        _check.fits_memory(len(run) * len(self.points_), "the weights of this track", "filter it in parts, or by step")
+        weights = self._recursion.formed(run)
+        return weights / weights.sum(1, keepdims=True) if self.normalise is None else weights
+
+    def _belief(self, corrected: Corrected, observed: bool, novelty: float) -> Belief:
+        recursion, moments = self._recursion, corrected.moments
+        return Belief(
+            self.points_,
+            lambda: recursion.weights(corrected)[0],
+            self.latent_kernel_,
+            mean=None if moments is None else moments[0, : self.points_.shape[1]],
+            observed=observed,
+            total=float(corrected.total[0]) if observed else 1.0,
+            novelty=novelty,
+        )
+
+
+def _bar(total: int, progress: bool | None) -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(total=total, desc="tuning", leave=False, disable=None if progress is None else not progress)

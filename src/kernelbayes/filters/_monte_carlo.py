@@ -1,0 +1,386 @@
+"""The kernel Monte Carlo filter as an estimator: examples of a sensor and a known transition in, tracks of states out.
+
+Kanagawa (2016), chapter 4, Algorithms 4-6. The recursion is in `_particles`, the user's functions are met in `_samplers`;
+here are checks, defaults and the choice of settings.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _check
+from .._estimator import check_kinds
+from .._typing import Array, ArrayLike, RandomState
+from ..embeddings import Embedding, Weighted, herd_subset, read_weighted
+from ..features import Recipe, kernel_for
+from ..kernels import Kernel
+from ..kernels._distributions import is_distribution
+from ..rules.bayes import RULES
+from ._bayes_filter import _bar
+from ._belief import Belief
+from ._correction import Corrected
+from ._dynamics import Log
+from ._observing import Observing
+from ._particles import Now, ParticleRecursion, ParticleRun, Particles
+from ._recursion import Observed, Settings
+from ._samplers import BACKENDS, Sampler, arguments, draw_initial
+from ._sequences import read_log, several
+from ._track import Track, TrackDiagnostics
+from ._tuning import Given, candidate, choose, folds
+from ._walks import walks
+
+_TUNE = 40
+_HERDED = 50
+# Particles while settings are compared.
+_TUNING_PARTICLES = 200
+# The share of states that a transition may take out of their range, widened by as much on both sides.
+_MOST_LOST = 0.5
+_RULES = tuple(name for name, rule in RULES.items() if rule.joint == "pairs")
+
+
+class KernelMonteCarloFilter(Observing, BaseEstimator):
+    r"""Estimate states over time where it is known how they move, but not how the sensor works: that is learned from pairs.
+
+    At each step particles are moved by the transition, corrected by a kernel Bayes' rule, and resampled by herding. The
+    posterior has weights on the states of the pairs, which should therefore cover where the state can go.
+    """
+
+    def __init__(
+        self,
+        transition: Callable[..., Any],
+        initial: Any = None,
+        kernel: Kernel | None = None,
+        latent_kernel: Kernel | None = None,
+        reg: float | None = None,
+        prior_reg: float | None = None,
+        *,
+        rule: str = "iw",
+        features: Recipe | None = None,
+        latent_features: Recipe | None = None,
+        particles: int | None = None,
+        herded: int = _HERDED,
+        resample: str | None = "always",
+        subset: int | None = None,
+        backend: str = "numpy",
+        tune: int = _TUNE,
+        progress: bool | None = None,
+        random_state: RandomState = None,
+    ):
+        self.transition = transition
+        self.initial = initial
+        self.kernel = kernel
+        self.latent_kernel = latent_kernel
+        self.reg = reg
+        self.prior_reg = prior_reg
+        self.rule = rule
+        self.features = features
+        self.latent_features = latent_features
+        self.particles = particles
+        self.herded = herded
+        self.resample = resample
+        self.subset = subset
+        self.backend = backend
+        self.tune = tune
+        self.progress = progress
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------------------------------------ fitting
+
+    def fit(
+        self, observations: Any, states: Any, controls: Any = None, *, ordered: bool = True
+    ) -> KernelMonteCarloFilter:
+        """Learn the sensor from pairs of observations and states.
+
+        Args:
+            observations: (n, p), or a list of such tables for several sequences. Rows with NaN are left out.
+            states: in the same form, (n, d).
+            controls: (n, c) in the same form, if the transition takes one; row t acted on the step from row t - 1 to row t.
+                They are used to choose settings only.
+            ordered: whether rows are in the order of time. Then settings are chosen by filtering stretches left out, else by
+                filtering walks among pairs left out that follow the transition.
+        """
+        self._check_settings()
+        rng = _check.generator(self.random_state)
+        self._seed = int(rng.integers(2**31))
+        training = read_log(
+            observations,
+            states,
+            _with_times(states, controls),
+            None,
+            kernel_for(self.features, self.kernel),
+            kernel_for(self.latent_features, self.latent_kernel),
+            None,
+        )
+        rows = np.arange(len(training.log.observations))
+        log = Log(training.log.observations, training.log.points, rows, rows, None)  # no transition is learned
+        for earlier in ("_recursion_cache", "_reach_cache", "_now"):
+            self.__dict__.pop(earlier, None)
+        assert training.controls is not None
+        self._choose(log, training.lengths, training.controls, ordered)
+        self.observations_, self.points_ = self._reduced(log)[:2]
+        return self.reset()
+
+    def _check_settings(self) -> None:
+        arguments(self.transition)
+        _check.option(self.rule, "rule", _RULES)
+        _check.option(self.resample, "resample", ("always", "ess", None))
+        _check.option(self.backend, "backend", BACKENDS)
+        for name in ("reg", "prior_reg"):
+            if getattr(self, name) is not None:
+                _check.positive(getattr(self, name), name)
+        for name in ("particles", "subset"):
+            if getattr(self, name) is not None:
+                _check.count(getattr(self, name), name, at_least=2)
+        _check.count(self.herded, "herded")
+        _check.count(self.tune, "tune", at_least=0)
+        check_kinds(self, kernel=Kernel, latent_kernel=Kernel, features=Recipe, latent_features=Recipe)
+
+    def _choose(self, log: Log, lengths: Array, controls: Array, ordered: bool) -> None:
+        """Set every setting that was not given: by trial on sequences left out, or by a first guess."""
+        kernel = kernel_for(self.features, self.kernel)
+        latent = kernel_for(self.latent_features, self.latent_kernel)
+        given = Given(kernel, latent, None, self.reg, self.prior_reg, 1.0)
+        searched = candidate(log, self.rule, given, self.latent_features)
+        settings = searched.make(searched.start)
+        self._try_transition(log, controls, settings.latent_kernel)
+        rng = np.random.default_rng(self._seed)
+        numeric = log.points.ndim == 2 and log.points.dtype.kind == "f"
+        held = folds(log, lengths, controls, rng) if self.tune and numeric else []
+        if not ordered:
+            held = [walks(fold, Sampler(self.transition, self.backend, settings.latent_kernel), rng) for fold in held]
+        self.score_, self.trials_ = float("nan"), 0
+        if held:
+            budget = self.tune if len(searched.start) or self.reg is None else 1
+            with _bar(budget, self.progress) as bar:
+                settings, self.score_, self.trials_ = choose(
+                    searched,
+                    [fold._replace(log=self._reduced(fold.log)) for fold in held],
+                    self._tried,  # type: ignore[arg-type]
+                    reg=self.reg is None,
+                    budget=budget,
+                    report=lambda trial, score: (bar.update(), bar.set_postfix(score=f"{score:.3f}")),
+                )
+        self.kernel_, self.latent_kernel_ = settings[:2]
+        self.reg_, self.prior_reg_ = float(settings.reg), float(settings.prior_reg)
+
+    def _try_transition(self, log: Log, controls: Array, kernel: Kernel) -> None:
+        """Move the states once, so that a transition that cannot work is found out before anything else is done."""
+        sampler = Sampler(self.transition, self.backend, kernel)
+        at = controls[min(1, len(controls) - 1)]
+        if sampler.takes_control and len(at) < 2:
+            return  # it may need one
+        Z = log.points
+        moved = sampler(np.random.default_rng(self._seed), Z, 1, at[1:] if len(at) > 1 else None)
+        if Z.dtype.kind != "f":
+            return
+        wide = np.ptp(Z, axis=0)
+        lost = ((moved < Z.min(0) - wide) | (moved > Z.max(0) + wide)).any(1).mean()
+        if lost > _MOST_LOST:
+            warnings.warn(
+                f"transition takes {lost:.0%} of the states far away from all of them in one step; are its columns and "
+                "units those of states?",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _reduced(self, log: Log) -> Log:
+        """The pairs that are learned from: all, or a herded subset (Algorithm 6)."""
+        if self.subset is None or self.subset >= len(log.points):
+            return log
+        kernels = kernel_for(self.features, self.kernel), kernel_for(self.latent_features, self.latent_kernel)
+        rows = herd_subset(log.observations, log.points, self.subset, kernel=kernels[0], target_kernel=kernels[1])
+        few = np.arange(len(rows))
+        return Log(log.observations[rows], log.points[rows], few, few, None)
+
+    def _recursion_of(
+        self, log: Log, settings: Settings, most: int | None = None, tol: float | None = None
+    ) -> ParticleRecursion:
+        count = self.particles or len(log.points)
+        count = count if most is None else min(count, most)
+        particles = Particles(count, min(self.herded, count), self.resample)
+        sampler = Sampler(self.transition, self.backend, settings.latent_kernel)
+        recipes = self.features, self.latent_features
+        return ParticleRecursion(log, self.rule, settings, *recipes, sampler, particles, self._seed, tol=tol)
+
+    def _tried(self, log: Log, settings: Settings, tol: float) -> ParticleRecursion:
+        return self._recursion_of(log, settings, _TUNING_PARTICLES, tol)
+
+    # ------------------------------------------------------------------------------------------------ filtering
+
+    def filter(
+        self, observations: Any, controls: Any = None, *, initial: Any = None, times: ArrayLike | None = None
+    ) -> Any:
+        """The track of states behind a sequence of observations, each step given the observations so far.
+
+        Args:
+            observations: (T, p), or a list of such tables for several sequences. A row with NaN, or None, is a missing
+                observation: that step predicts only, and its weights are those of the particles projected on the states
+                of the pairs.
+            controls: (T, c), if the transition takes one; row t acts on the step from row t - 1 to row t.
+            initial: belief about the first state, in place of that given to the filter.
+            times: (T,) labels for the track of one sequence.
+
+        Returns:
+            A `Track` on the states of the pairs, or a list of them for several sequences.
+        """
+        check_is_fitted(self, "reg_")
+        one = not several(observations, self._point_dims)
+        sequences = self._read_sequences([observations] if one else observations, [controls] if one else controls, one)
+        runs = self._recursion.run(sequences, self._read_initial(initial))
+        tracks = [self._track(run, seen, times if one else None) for run, seen in zip(runs, sequences, strict=True)]
+        if one:
+            self._now = runs[0].end
+        return tracks[0] if one else tracks
+
+    def step(self, observation: Any, control: ArrayLike | None = None) -> Belief:
+        """Take in one more observation and return the belief about the state now.
+
+        None or NaN is a missing observation. `control` acted on the step that led here. `reset` starts again.
+        """
+        check_is_fitted(self, "reg_")
+        recursion, now = self._recursion, self._now
+        ((f, observed, novelty),) = self._seen([self._one_row(observation)], ["observation"])
+        if now is None:
+            rng, cloud, time = np.random.default_rng(self._seed), recursion.start(self._start), 0
+        else:
+            rng, time = now.rng, now.time + 1
+            (cloud,) = recursion.sources([now.cloud], now.found, now.observed)
+            cloud = recursion.moved(cloud, self._at([time], None if control is None else [control])[0], rng)
+        found = recursion.advance(recursion.prior([cloud]), f, observed)
+        self._now = Now(cloud, found, observed, rng, time)
+        return self._belief(found, bool(observed[0]), float(novelty[0]))
+
+    def predict(self, steps: int, controls: Any = None) -> Track:
+        """The track of states over the next steps, without observations, from where `filter` or `step` ended.
+
+        The particles move on by the transition alone; the track shows them projected on the states of the pairs.
+
+        Args:
+            steps: how many.
+            controls: (steps, c), if the transition takes one.
+        """
+        check_is_fitted(self, "reg_")
+        steps = _check.count(steps, "steps")
+        recursion, now = self._recursion, self._now
+        if now is None:
+            rng, cloud, time = np.random.default_rng(self._seed), recursion.start(self._start), 0
+        else:
+            rng, time = deepcopy(now.rng), now.time  # what comes after does not depend on whether this was asked
+            (cloud,) = recursion.sources([now.cloud], now.found, now.observed)
+        weights = np.empty((steps, len(self.points_)))
+        for t, at in enumerate(self._at(np.arange(time + 1, time + 1 + steps), controls)):
+            cloud = recursion.moved(cloud, at, rng)
+            weights[t] = recursion.correct.gamma(recursion.prior([cloud]).mean)[0]
+        diagnostics = TrackDiagnostics.of(weights, observed=np.zeros(steps, dtype=bool))
+        return Track(self.points_, weights, self.latent_kernel_, diagnostics, names=self._names)
+
+    def reset(self, initial: Any = None) -> KernelMonteCarloFilter:
+        """Forget the observations so far; the next `step` starts from `initial`, or from that given to the filter."""
+        check_is_fitted(self, "reg_")
+        self._now: Now | None = None
+        self._start = self._read_initial(initial)
+        return self
+
+    # ------------------------------------------------------------------------------------------------ inside
+
+    @property
+    def _recursion(self) -> ParticleRecursion:
+        if "_recursion_cache" not in self.__dict__:
+            settings = Settings(self.kernel_, self.latent_kernel_, None, self.reg_, self.prior_reg_, 1.0)
+            rows = np.arange(len(self.points_))
+            log = Log(self.observations_, self.points_, rows, rows, None)
+            self._recursion_cache = self._recursion_of(log, settings)
+        return self._recursion_cache
+
+    def _read_sequences(self, many: Sequence[Any], controls: Any, one: bool) -> list[Observed]:
+        acting = [None] * len(many) if controls is None else controls
+        if len(acting) != len(many):
+            raise ValueError(f"observations holds {len(many)} sequences but controls {len(acting)}")
+        seen = self._seen(many, ["observations"] if one else [f"observations[{i}]" for i in range(len(many))])
+        return [
+            Observed(f, present, self._at(np.arange(len(present)), U), novelty)
+            for (f, present, novelty), U in zip(seen, acting, strict=True)
+        ]
+
+    def _at(self, times: ArrayLike, controls: Any) -> Array:
+        """Rows (T, 1 + c) of times and controls."""
+        times = np.asarray(times, dtype=np.float64)[:, None]
+        if controls is None:
+            return times
+        if not self._recursion.sampler.takes_control:
+            raise ValueError("transition takes no control, but controls were given")
+        U = _check.vectors(controls, "controls")
+        if len(U) != len(times):
+            raise ValueError(f"controls has {len(U)} rows where {len(times)} were wanted")
+        return np.concatenate([times, U], axis=1)
+
+    def _read_initial(self, initial: Any) -> Weighted | None:
+        value = self.initial if initial is None else initial
+        if value is None:
+            return None
+        count, rng = self._recursion.particles.count, np.random.default_rng(self._seed)
+        if callable(value) and not isinstance(value, Embedding) and not is_distribution(value):
+            shape = (count, *self.points_.shape[1:])
+            points = draw_initial(value, self.backend, self.latent_kernel_, rng, shape)
+            return Weighted(points, np.full(count, 1.0 / count))
+        with warnings.catch_warnings():  # samples where there is no closed form are good enough here
+            warnings.simplefilter("ignore", UserWarning)
+            read = read_weighted(value, self.latent_kernel_, name="initial", draws=count, rng=rng)
+        if read.points.shape[1:] != self.points_.shape[1:]:
+            raise ValueError(
+                f"initial is on points of shape {read.points.shape[1:]}, states have {self.points_.shape[1:]}"
+            )
+        return read
+
+    def _track(self, run: ParticleRun, sequence: Observed, times: ArrayLike | None) -> Track:
+        weights = self._recursion.formed(run)
+        diagnostics = TrackDiagnostics.of(
+            weights,
+            observed=sequence.observed,
+            total=np.where(sequence.observed, run.totals, 1.0),
+            novelty=sequence.novelty,
+        )
+        return Track(self.points_, weights, self.latent_kernel_, diagnostics, times=times, names=self._names)
+
+    def _belief(self, found: Corrected, observed: bool, novelty: float) -> Belief:
+        assert found.weights is not None
+        weights = found.weights[0]
+        total = float(found.total[0]) if observed else 1.0
+        return Belief(
+            self.points_,
+            lambda: weights,
+            self.latent_kernel_,
+            mean=None,
+            observed=observed,
+            total=total,
+            novelty=novelty,
+        )
+
+
+def _with_times(states: Any, controls: Any) -> Any:
+    """Controls with the number of each row before them, in the form in which states were given."""
+    if not several(states):
+        return _numbered(states, controls, "")
+    acting = [None] * len(states) if controls is None else controls
+    if len(acting) != len(states):
+        raise ValueError(f"states holds {len(states)} sequences but controls {len(acting)}")
+    return [_numbered(Z, U, f"[{i}]") for i, (Z, U) in enumerate(zip(states, acting, strict=True))]
+
+
+def _numbered(states: Any, controls: Any, where: str) -> Array:
+    if not hasattr(states, "__len__"):
+        raise ValueError(f"states{where} must be a table of rows, got {states!r}")
+    times = np.arange(len(states), dtype=np.float64)[:, None]
+    if controls is None:
+        return times
+    U = _check._as_numbers(controls, f"controls{where}")  # with gaps, which are looked for later
+    U = U[:, None] if U.ndim == 1 else U
+    _check.same_length(states, U, f"states{where}", f"controls{where}")
+    return np.concatenate([times, U], axis=1)

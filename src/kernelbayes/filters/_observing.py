@@ -1,0 +1,74 @@
+"""What estimators that filter share: reading observations with gaps, and how far these lie from the ones learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._estimator import DERIVED
+from .._typing import Array
+from ..embeddings import Reach
+from ..kernels import Kernel
+from ._sequences import rows_of
+
+
+class Observing:
+    """A fitted filter as it reads observations."""
+
+    observations_: Array
+    kernel_: Kernel
+    _seed: int
+    _recursion: Any
+
+    @property
+    def _point_dims(self) -> int:
+        return np.ndim(self.observations_) - 1
+
+    @property
+    def _names(self) -> tuple[str, ...] | None:
+        return getattr(self, "state_names_", None)
+
+    @property
+    def _reach(self) -> Reach:
+        if "_reach_cache" not in self.__dict__:
+            self._reach_cache = Reach(self.observations_, self.kernel_, np.random.default_rng(self._seed))
+        return self._reach_cache
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in DERIVED}
+
+    def _seen(self, many: Sequence[Any], names: Sequence[str]) -> list[tuple[Array, Array, Array]]:
+        """Of each sequence: coordinates of its observations, which of them there are, and how novel they are."""
+        out = []
+        for value, name in zip(many, names, strict=True):
+            rows, present = rows_of(value, name, self.kernel_, gaps=True)
+            if not len(present):
+                raise ValueError(f"{name} is empty")
+            f, novelty = np.zeros((len(present), self._recursion.features.rank)), np.full(len(present), np.nan)
+            if present.any():
+                self._check_width(rows, name)
+                f[present], novelty[present] = self._recursion.features._coordinates(rows), self._reach.novelty(rows)
+            out.append((f, present, novelty))
+        return out
+
+    def _check_width(self, rows: Array, name: str) -> None:
+        if rows.shape[1:] != self.observations_.shape[1:]:
+            raise ValueError(
+                f"{name} has rows of shape {rows.shape[1:]} where the filter was fitted to "
+                f"{self.observations_.shape[1:]}"
+            )
+
+    def _one_row(self, observation: Any) -> list[Any]:
+        """One observation as a table of one row."""
+        value = observation
+        if value is None:
+            return [None]
+        if isinstance(value, (float, int, np.generic)) or (hasattr(value, "ndim") and value.ndim < self._point_dims):
+            value = np.reshape(value, (1,) * self._point_dims)
+        rows: Any = [value] if np.ndim(value) <= self._point_dims else value
+        if len(rows) != 1:
+            raise ValueError(f"step takes one observation, got {len(rows)}; `filter` takes many")
+        return rows
