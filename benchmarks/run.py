@@ -19,6 +19,8 @@ import sys
 import time
 from pathlib import Path
 
+import filters
+
 HERE = Path(__file__).parent
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
@@ -508,6 +510,7 @@ BENCHMARKS = {
         "import equinox, which is part of it",
         "at most 0.3 s",
     ),
+    **filters.BENCHMARKS,
 }
 
 
@@ -523,7 +526,7 @@ def contend(contender):
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     try:
-        found = globals()[contender]()
+        found = (globals().get(contender) or getattr(filters, contender))()
     except ImportError as reason:  # a peer that is not installed, or not for this Python
         found = {"skipped": str(reason)}
     found["peak_gb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
@@ -542,6 +545,7 @@ def row(name):
         for key in ("points", "error", "pvalue", "mmd", "weight")
         if key in a
     )
+    extra = "; ".join(filter(None, [extra, a.get("also")]))
     cells = [
         title,
         f"{a['seconds']:.3g} s",

@@ -1,7 +1,10 @@
 """Make tests/oracles importable, and watch what no call may change."""
 
+import os
 import sys
 from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core of its own; before NumPy is imported
 
 import jax
 import pytest

@@ -19,6 +19,7 @@ so that `scatter(c(x) (core + s I)^-1)` is `(K + s I)^-1 k(x)` in both: for the 
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -36,6 +37,18 @@ _FIRST_JITTER, _LAST_JITTER = 1e-14, 1e-8
 
 _potrf, _pstrf, _pocon, _gecon = scipy.linalg.get_lapack_funcs(("potrf", "pstrf", "pocon", "gecon"), dtype=np.float64)
 (_syrk,) = scipy.linalg.get_blas_funcs(("syrk",), dtype=np.float64)
+
+
+@functools.cache
+def _threads() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_thread() -> Any:
+    """A context in which BLAS uses one thread: faster for many small matrices, by far on a machine that is busy."""
+    return _threads().limit(limits=1, user_api="blas")
 
 
 class FactorisationError(np.linalg.LinAlgError):

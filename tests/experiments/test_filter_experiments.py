@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from kernelbayes.experiments import Runs, Study, _circling, oscillatory, pendulum, rotation
+from kernelbayes.experiments import Runs, Study, _circling, oscillatory, pendulum, rotation, state_space
 from kernelbayes.experiments._circling import METHODS, compared, paired_test
-from kernelbayes.experiments._systems import ROTATION, Circle
+from kernelbayes.experiments._systems import MODELS, ROTATION, Circle, Pendulum, simulate
 
 LENGTHS = (100, 300, 500)
 
@@ -178,11 +178,92 @@ def test_one_repeat_of_the_pendulum(monkeypatch):
 
 
 def test_the_steps_of_an_episode_go_together():
-    from kernelbayes.experiments._systems import Pendulum, simulate
-
     episodes = [simulate(Pendulum(), 31, np.random.default_rng(i)) for i in range(3)]
     steps = pendulum._steps(episodes)
     assert len(steps.states) == 90
     np.testing.assert_array_equal(steps.after[:29], steps.states[1:30])
     np.testing.assert_array_equal(steps.after[29], episodes[0].states[30])
     np.testing.assert_array_equal(steps.observations[30:60], episodes[1].observations[:30])
+
+
+# --------------------------------------------------------------------------------------------------- state space
+
+SIZES = np.array([100, 200, 400, 800])
+
+
+def _spaces(seconds=None, **changed):
+    """Runs on all models with errors by which every claim holds, but for those given as model -> error of a method."""
+    powers = dict(
+        kmcf=1.0, low20=1.0, low10=1.0, sub100=0.0, sub50=0.0, kbf=1.0, knn=0.2, gp=0.0, particles=0.0, printed=2.8
+    )
+    powers |= seconds or {}
+    cases = [{"model": model, "n": int(n)} for model in MODELS for n in SIZES]
+    usual = dict(kmcf=1.0, low20=1.02, low10=1.1, sub100=1.03, sub50=1.2, kbf=1.2, knn=1.1, gp=1.5, particles=0.6)
+    values = {}
+    for name, error in usual.items():
+        levels = dict.fromkeys(MODELS, error)
+        levels |= {"1a": 0.9, "1b": 0.9} if name == "gp" else {}
+        levels |= {"3a": 1.4, "3b": 1.4} if name in ("low20", "sub100") else {}
+        levels = {model: v * (0.8 if model[1] == "b" else 1.0) for model, v in levels.items()} | changed.get(name, {})
+        values[name] = np.array([[levels[case["model"]]] for case in cases]) * _noise(len(cases), 12)
+    n = np.array([[case["n"]] for case in cases])
+    values |= {f"seconds_{k}": (n / 100.0) ** p * _noise(len(cases), 12) for k, p in powers.items()}
+    return Runs(cases, values)
+
+
+def test_state_space_claims_on_errors_that_bear_them_out():
+    claims = state_space.claims(_spaces())
+    assert _verdicts(claims) == ["reproduced"] * 6
+    assert "0.9 on 1a, 0.9 on 1b" in claims[0].shown
+    assert "larger on 8 of 8" in claims[2].shown
+
+
+@pytest.mark.parametrize(
+    ("position", "wanted", "changed"),
+    [
+        (0, "partly", dict(gp={"1a": 1.3})),
+        (0, "not reproduced", dict(gp={"1a": 1.3, "1b": 1.3})),
+        (1, "partly", dict(knn={"2a": 0.9})),
+        (1, "not reproduced", dict(knn=dict.fromkeys(MODELS, 0.5))),
+        (2, "not reproduced", dict(kbf=dict.fromkeys(MODELS, 0.7))),
+        (2, "reproduced", dict(kbf={"1a": 0.9, "4b": 0.7})),  # most, not all
+        (3, "partly", dict(kmcf={"2b": 1.05})),
+        (4, "partly", dict(low20={"4a": 1.5})),
+        (4, "partly", dict(low20={"3a": 1.0}, sub100={"3a": 1.0})),
+    ],
+)
+def test_state_space_claims_on_errors_that_do_not(position, wanted, changed):
+    assert _verdicts(state_space.claims(_spaces(**changed)))[position] == wanted
+
+
+def test_state_space_claim_on_times():
+    assert _verdicts(state_space.claims(_spaces(seconds=dict(low20=2.5))))[5] == "partly"
+    assert (
+        _verdicts(state_space.claims(_spaces(seconds=dict(low20=2.5, sub100=1.0, printed=1.0))))[5] == "not reproduced"
+    )
+
+
+def test_a_few_failures_do_not_decide():
+    runs = _spaces()
+    runs.values["kmcf"][:, :2] = 1e3
+    assert state_space.level(runs, "2a", "kmcf") == pytest.approx(1.0, abs=0.1)
+    assert "2a" in "\n".join(state_space._tables(runs)[0].lines())
+
+
+def test_state_space_figures(tmp_path):
+    study, runs = Study("spaces", tmp_path), _spaces()
+    assert study.save(state_space._figure(runs)).stat().st_size > 20_000
+    assert study.save(state_space._time_figure(runs), "time").stat().st_size > 20_000
+
+
+@pytest.mark.parametrize("model", ["1b", "3a"])
+def test_one_repeat_of_a_state_space_model(model):
+    settings = {"model": model, "n": 60, "tune": 1}
+    chosen = state_space._choose(settings, np.random.default_rng(0))
+    assert all(v > 0 for v in chosen.values())
+    settings |= {"transitions": 200, "particles": 500, "chosen": {f"{model}-60": chosen}}
+    numbers = state_space._once(settings, np.random.default_rng(1))
+    assert {*state_space._METHODS, *state_space._EXTRA} <= set(numbers)
+    assert all(np.isfinite(v) and v > 0 for v in numbers.values())
+    assert numbers["particles"] < numbers["kmcf"] < 4.0
+    assert numbers["sub100"] == numbers["kmcf"]  # there are but sixty pairs

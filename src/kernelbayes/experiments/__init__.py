@@ -59,6 +59,7 @@ EXPERIMENTS = Catalogue(
         "decoding": "decoding",
         "rotation": "rotation",
         "oscillatory": "oscillatory",
+        "state-space": "state_space",
         "pendulum": "pendulum",
     },
 )

@@ -20,20 +20,18 @@ angle.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._typing import Array
-from ..embeddings import PosteriorWarning
 from ..features import Subspace
 from ..filters import KernelBayesFilter
 from ..kernels import Gaussian, median_lengthscale
-from ..learning import BoundWarning
-from ._baselines import particle_filter
+from ._baselines import particle_filter, printed_seconds
 from ._estimates import show
+from ._expected import expected_warnings
 from ._figures import ACCENT, FAINT, GOLD, INK, SECOND, panels
 from ._result import Claim, Result, Table, columns, verdict
 from ._study import Runs, Study
@@ -96,9 +94,7 @@ def _once(settings: Mapping[str, Any], rng: np.random.Generator) -> dict[str, fl
     rows = rng.choice(len(everything.states), n, replace=False)
     steps = _Steps(*(column[rows] for column in everything))
     seen = [e.observations for e in test]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PosteriorWarning)
-        warnings.simplefilter("ignore", BoundWarning)
+    with expected_warnings():
         numbers = {}
         for name in _KERNEL_FILTERS:
             numbers |= _timed(name, steps, test, settings)
@@ -107,7 +103,11 @@ def _once(settings: Mapping[str, Any], rng: np.random.Generator) -> dict[str, fl
         numbers["iw"] = _angle_error([track.mean for track in guess.filter(seen)], test)
     numbers["observed"] = _angle_error(seen, test)
     found = [particle_filter(pendulum, y, rng, particles=settings["particles"]) for y in seen]
-    return {**numbers, "particles": _angle_error(found, test), "printed_run": _printed_seconds(n, rng)}
+    return {
+        **numbers,
+        "particles": _angle_error(found, test),
+        "printed_run": printed_seconds(n, _STEPS * _EPISODES, rng),
+    }
 
 
 def _timed(name: str, steps: _Steps, test: list[Sequence], settings: Mapping[str, Any]) -> dict[str, float]:
@@ -120,19 +120,6 @@ def _timed(name: str, steps: _Steps, test: list[Sequence], settings: Mapping[str
     found = [track.mean for track in model.filter([e.observations for e in test])]
     done = time.perf_counter()
     return {name: _angle_error(found, test), f"{name}_learn": learned - start, f"{name}_run": done - learned}
-
-
-def _printed_seconds(n: int, rng: np.random.Generator) -> float:
-    """Seconds that (12) as it is printed would take for all test steps: the median of a few, times their number."""
-    K = Gaussian(1.0).gram(rng.normal(size=(n, 2)))
-    taken = []
-    for _ in range(3):
-        D = rng.dirichlet(np.ones(n))[:, None]
-        start = time.perf_counter()
-        M = D * K
-        np.linalg.solve(M @ M + _GAMMA * np.eye(n), D)
-        taken.append(time.perf_counter() - start)
-    return float(np.median(taken) * _STEPS * _EPISODES)
 
 
 def run(study: Study) -> Result:

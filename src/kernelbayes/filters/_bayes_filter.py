@@ -31,7 +31,7 @@ from ._tuning import Candidate, Given, candidate, choose, folds
 
 _REFERENCE_STATES = 100
 _INITIAL_DRAWS = 1000
-_TUNE = 30
+_TUNE = 15
 
 
 class KernelBayesFilter(BaseEstimator):

@@ -144,6 +144,7 @@ class PriorCorrection:
         self._basis = row_space(expected) if self._own_evidence and expected.shape[0] < expected.shape[1] else None
         self._expected = expected if self._basis is None else expected @ self._basis
         self.joint = LowRank(after @ self._expected)
+        self._products: OuterProducts | None = None
         self._tensor: tuple[Array, Array] | None = None
 
     @property
@@ -172,14 +173,27 @@ class PriorCorrection:
         if prior.inputs is not None and prior.ratio is None and self.carries:
             return self._carried(prior.inputs, f)
         v, mean = self._on_states_after(prior)
-        regs = np.broadcast_to(self.reg, len(f))
-        raw = np.empty_like(v)
-        for i, (weights, x) in enumerate(zip(v, f, strict=True)):
-            joint = Sample(self.joint, weights)
-            evidence = joint if self._own_evidence else Sample(self.gram, self.ratio @ mean[i])
-            raw[i] = Operator(joint, evidence, self.rule.inverse, float(regs[i])).weights(x[None])[0]
+        sample = self.joint if self._own_evidence else self.gram
+        shares = v if self._own_evidence else mean @ self.ratio.T
+        if len(f) > 1 and OuterProducts.size(sample.factor) <= _MOST_PRODUCTS:
+            raw = self._many(v, shares, sample, f)
+        else:
+            raw = self._one_by_one(v, shares, sample, f)
         weights, total = normalised(raw, v, self.normalise)
         return Corrected(weights @ self._after, total, self._on_points(weights))
+
+    def _many(self, v: Array, shares: Array, sample: LowRank, f: Array) -> Array:
+        if self._products is None:
+            self._products = OuterProducts(sample.factor)
+        evidence, reg = self._products.weighted_cores(shares), np.reshape(self.reg, (-1, 1, 1))
+        return v * self.joint.scatter(coefficients(evidence, self.rule.inverse, reg, f))
+
+    def _one_by_one(self, v: Array, shares: Array, sample: LowRank, f: Array) -> Array:
+        raw, regs = np.empty_like(v), np.broadcast_to(self.reg, len(f))
+        for i, x in enumerate(f):
+            joint, evidence = Sample(self.joint, v[i]), Sample(sample, shares[i])
+            raw[i] = Operator(joint, evidence, self.rule.inverse, float(regs[i])).weights(x[None])[0]
+        return raw
 
     def _on_states_after(self, prior: Prior) -> tuple[Array, Array]:
         """Weights (t, m) of priors on the states after, and their means (t, r)."""

@@ -61,7 +61,12 @@ class Log(NamedTuple):
 
 
 def coordinates(
-    recipe: Recipe | None, kernel: Kernel, X: Array, rng: np.random.Generator, tol: float = _TOL
+    recipe: Recipe | None,
+    kernel: Kernel,
+    X: Array,
+    rng: np.random.Generator,
+    tol: float = _TOL,
+    most: int = _MOST_LANDMARKS,
 ) -> tuple[Features, Gram]:
     """Features of a sample and its Gram matrix, held in memory.
 
@@ -69,8 +74,8 @@ def coordinates(
     can; of a kernel whose rank is close to n the Gram matrix itself.
     """
     if recipe is None:
-        features, gram = IncompleteCholesky(_MOST_LANDMARKS, tol)._fit(kernel, X, rng)
-        full = features.rank > _FULL_RANK * len(X)
+        features, gram = IncompleteCholesky(most, tol)._fit(kernel, X, rng)
+        full = features.rank > _FULL_RANK * len(X) and most > _FULL_RANK * len(X)
         return Exact()._fit(kernel, X, rng) if full else (features, gram)
     features, gram = recipe._fit(kernel, X, rng)
     return features, LowRank(features._coordinates(X)) if isinstance(gram, Streamed) else gram

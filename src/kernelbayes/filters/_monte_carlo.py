@@ -149,12 +149,12 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         given = Given(kernel, latent, None, self.reg, self.prior_reg, 1.0)
         searched = candidate(log, self.rule, given, self.latent_features)
         settings = searched.make(searched.start)
-        self._try_transition(log, controls, settings.latent_kernel)
+        self._try_transition(log, controls)
         rng = np.random.default_rng(self._seed)
         numeric = log.points.ndim == 2 and log.points.dtype.kind == "f"
         held = folds(log, lengths, controls, rng) if self.tune and numeric else []
         if not ordered:
-            held = [walks(fold, Sampler(self.transition, self.backend, settings.latent_kernel), rng) for fold in held]
+            held = [walks(fold, Sampler(self.transition, self.backend), rng) for fold in held]
         self.score_, self.trials_ = float("nan"), 0
         if held:
             budget = self.tune if len(searched.start) or self.reg is None else 1
@@ -170,9 +170,9 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         self.kernel_, self.latent_kernel_ = settings[:2]
         self.reg_, self.prior_reg_ = float(settings.reg), float(settings.prior_reg)
 
-    def _try_transition(self, log: Log, controls: Array, kernel: Kernel) -> None:
+    def _try_transition(self, log: Log, controls: Array) -> None:
         """Move the states once, so that a transition that cannot work is found out before anything else is done."""
-        sampler = Sampler(self.transition, self.backend, kernel)
+        sampler = Sampler(self.transition, self.backend)
         at = controls[min(1, len(controls) - 1)]
         if sampler.takes_control and len(at) < 2:
             return  # it may need one
@@ -205,7 +205,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         count = self.particles or len(log.points)
         count = count if most is None else min(count, most)
         particles = Particles(count, min(self.herded, count), self.resample)
-        sampler = Sampler(self.transition, self.backend, settings.latent_kernel)
+        sampler = Sampler(self.transition, self.backend)
         recipes = self.features, self.latent_features
         return ParticleRecursion(log, self.rule, settings, *recipes, sampler, particles, self._seed, tol=tol)
 
@@ -327,8 +327,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             return None
         count, rng = self._recursion.particles.count, np.random.default_rng(self._seed)
         if callable(value) and not isinstance(value, Embedding) and not is_distribution(value):
-            shape = (count, *self.points_.shape[1:])
-            points = draw_initial(value, self.backend, self.latent_kernel_, rng, shape)
+            points = draw_initial(value, self.backend, rng, count, self.points_)
             return Weighted(points, np.full(count, 1.0 / count))
         with warnings.catch_warnings():  # samples where there is no closed form are good enough here
             warnings.simplefilter("ignore", UserWarning)

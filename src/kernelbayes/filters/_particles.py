@@ -95,6 +95,7 @@ class ParticleRecursion:
         self.states = States.of(log, latent_features, settings.latent_kernel, rng)
         H = self.states.coordinates
         self.correct = PairsCorrection(rule, gram, H, ratio_map(H, settings.prior_reg), settings.reg, "divide")
+        self._check = settings.latent_kernel._check
         self._pool = Pool((Linear(), H))
 
     # ------------------------------------------------------------------------------------------------ beliefs
@@ -106,7 +107,16 @@ class ParticleRecursion:
 
     def prior(self, clouds: Sequence[Weighted]) -> Prior:
         """Beliefs given by particles, as priors of the correction."""
-        return Prior(np.stack([mean_coordinates(self.states.features, cloud) for cloud in clouds]))
+        if clouds[0].distribution is not None:
+            return Prior(np.stack([mean_coordinates(self.states.features, cloud) for cloud in clouds]))
+        # all particles at once: a call of the kernel costs more than its arithmetic
+        ends = np.cumsum([0, *(len(cloud.points) for cloud in clouds)])
+        weights = np.zeros((ends[-1], len(clouds)))
+        for i, cloud in enumerate(clouds):
+            weights[ends[i] : ends[i + 1], i] = cloud.weights
+        points = self._check(np.concatenate([cloud.points for cloud in clouds]), "what transition returned")
+        means = mean_coordinates(self.states.features, Weighted(points, weights))
+        return Prior(np.ascontiguousarray(means.T))
 
     def advance(self, prior: Prior, f: Array, observed: Array) -> Corrected:
         """Beliefs after one time step: corrected where there is an observation, the prior's weights where there is none."""

@@ -6,19 +6,25 @@ prediction as it is.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._linalg import Dense, LowRank
+from .._linalg import Dense, LowRank, one_thread
 from .._typing import Array
 from ..embeddings import Weighted, mean_coordinates
 from ..features import Features, Recipe, factored
 from ..kernels import Kernel
 from ..rules.bayes import RULES
 from ._correction import Corrected, PairsCorrection, Prior, PriorCorrection, normalised
-from ._dynamics import Log, States, Transition, coordinates, ratio_map
+from ._dynamics import _MOST_LANDMARKS, Log, States, Transition, coordinates, ratio_map
+
+# Landmarks at most where a tolerance is given: enough to compare settings by.
+_ROUGH_RANK = 96
+# Up to this rank, factorisations are too small for threads to help.
+_SMALL_RANK = 300
 
 
 class Settings(NamedTuple):
@@ -96,8 +102,8 @@ class Recursion:
     ):
         self.log, self.settings, self.normalise = log, settings, normalise
         self.features: Features
-        tol = _tolerance(rule, settings) if tol is None else tol
-        self.features, gram = coordinates(features, settings.kernel, log.observations, rng, tol)
+        precision = (_tolerance(rule, settings), _MOST_LANDMARKS) if tol is None else (tol, _ROUGH_RANK)
+        self.features, gram = coordinates(features, settings.kernel, log.observations, rng, *precision)
         self.states = States.of(log, latent_features, settings.latent_kernel, rng)
         self.transition = Transition(log, self.states, settings.transition_reg, settings.control_kernel, normalise)
         H = self.states.coordinates
@@ -198,6 +204,23 @@ class Recursion:
         steps: list[Corrected] = []
         priors: list[Prior] = []
         prior = self.initial(given, len(ordered))
+        threads = one_thread() if self.features.rank <= _SMALL_RANK else contextlib.nullcontext()
+        with threads:
+            self._run(ordered, lengths, prior, steps, priors)
+        runs: list[Any] = [None] * len(ordered)
+        for i, where in enumerate(order):
+            runs[where] = Run(steps[: lengths[i]], priors[: lengths[i]], i)
+        return runs
+
+    def _run(
+        self,
+        ordered: Sequence[Observed],
+        lengths: Array,
+        prior: Prior,
+        steps: list[Corrected],
+        priors: list[Prior],
+    ) -> None:
+        """Correct and predict to the end of the longest sequence."""
         for t in range(lengths[0]):
             active = int((lengths > t).sum())
             if t:
@@ -207,10 +230,6 @@ class Recursion:
             observed = np.array([s.observed[t] for s in ordered[:active]])
             steps.append(self.advance(prior, f, observed))
             priors.append(prior)
-        runs: list[Any] = [None] * len(ordered)
-        for i, where in enumerate(order):
-            runs[where] = Run(steps[: lengths[i]], priors[: lengths[i]], i)
-        return runs
 
     def formed(self, run: Run) -> Array:
         """Weights (T, p) of a run on all points of the log."""

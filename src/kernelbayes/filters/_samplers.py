@@ -18,7 +18,6 @@ import numpy as np
 from .. import _check
 from .._backend import float64
 from .._typing import Array
-from ..kernels import Kernel
 
 BACKENDS = ("numpy", "jax")
 _ROLES = {"time": ("time", "t"), "control": ("control", "u")}
@@ -32,16 +31,10 @@ class Arguments(NamedTuple):
 
 
 class Sampler:
-    """A transition as the filter calls it: NumPy in, checked NumPy out.
+    """A transition as the filter calls it: NumPy in, checked NumPy out."""
 
-    Args:
-        function: the user's.
-        backend: "numpy" or "jax".
-        kernel: of the states, which says what a state may be.
-    """
-
-    def __init__(self, function: Callable[..., Any], backend: str, kernel: Kernel):
-        self.function, self.backend, self.kernel = function, backend, kernel
+    def __init__(self, function: Callable[..., Any], backend: str):
+        self.function, self.backend = function, backend
         self._arguments = arguments(function)
 
     @property
@@ -58,16 +51,16 @@ class Sampler:
         with _explained(f"raised by transition at time {time}{without}", self.backend):
             # of the states a copy, which the function may write into
             found = _called(self.function, self.backend, rng, states.copy(), *placed, **named)
-        return _points(found, states.shape, self.kernel, "transition", f" at time {time}")
+        return _points(found, states.shape, states.dtype, "transition", f" at time {time}")
 
 
 def draw_initial(
-    function: Callable[..., Any], backend: str, kernel: Kernel, rng: np.random.Generator, shape: tuple[int, ...]
+    function: Callable[..., Any], backend: str, rng: np.random.Generator, count: int, states: Array
 ) -> Array:
-    """States (n, d) drawn by the user's `f(rng, n)`."""
+    """So many states, like these, drawn by the user's `f(rng, n)`."""
     with _explained("raised by initial", backend):
-        found = _called(function, backend, rng, shape[0])
-    return _points(found, shape, kernel, "initial", "")
+        found = _called(function, backend, rng, count)
+    return _points(found, (count, *states.shape[1:]), states.dtype, "initial", "")
 
 
 def arguments(function: Any) -> Arguments:
@@ -130,11 +123,12 @@ def _explained(where: str, backend: str) -> Iterator[None]:
         raise
 
 
-def _points(found: Any, shape: tuple[int, ...], kernel: Kernel, name: str, when: str) -> Array:
-    """What a sampler returned, as checked points of this shape."""
+def _points(found: Any, shape: tuple[int, ...], dtype: Any, name: str, when: str) -> Array:
+    """What a sampler returned, as points of this shape; numbers where states are numbers."""
     if found is None:
         raise ValueError(f"{name} returned None{when}; an array of shape {shape} was wanted")
-    array = _check.table(found, f"what {name} returned{when}")
+    read = _check._as_numbers if dtype.kind == "f" else _check.table
+    array = read(found, f"what {name} returned{when}")
     if array.ndim == 1 and shape[1:] == (1,):  # as elsewhere, numbers are points on the line
         array = array[:, None]
     if array.shape != shape:
@@ -143,4 +137,4 @@ def _points(found: Any, shape: tuple[int, ...], kernel: Kernel, name: str, when:
         kind = "NaN" if np.isnan(array).any() else "infinity"
         row = int(np.argwhere(~np.isfinite(array))[0, 0])
         raise ValueError(f"{name} returned {kind}{when} (first for state {row} of {len(array)})")
-    return kernel._check(array, f"what {name} returned{when}")
+    return array

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._linalg import FactorisationError
+from .._linalg import FactorisationError, one_thread
 from .._typing import Array
 from ..features import Recipe, Subspace
 from ..kernels import Gaussian, Kernel
@@ -40,7 +40,9 @@ _BURN_IN = 3
 _REGS, _FIRST_REGS = 10.0 ** np.array([-0.5, 0.0, 0.5]), 10.0 ** np.array([-1.5, -0.75, 0.0, 0.75, 1.5])
 _REG_BOUNDS = 1e-8, 1e3
 # Enough of the kernel of observations to compare settings by.
-_TOL = 1e-4
+_TOL = 1e-3
+# In logarithms: how much worse a trial must be after some folds not to be tried on the others.
+_CLEARLY = 0.02
 
 
 class Fold(NamedTuple):
@@ -211,25 +213,52 @@ def choose(
     report: Callable[[int, float], Any],
 ) -> Choice:
     """The settings whose filters do best on the stretches left out; `reg` says whether it is to be chosen too."""
-    scale = np.concatenate([part.log.states for part in folds]).std(0)
-    scale = np.where(scale > 0, scale, 1.0)
-    best: list[Any] = [np.inf, 1.0, 0]
-
-    def objective(point: Array) -> float:
-        multiples = np.clip(best[1] * (_REGS if best[2] else _FIRST_REGS), *_REG_BOUNDS) if reg else np.ones(1)
-        settings = candidate.make(point)
-        scores = [_scores(fold, recursion, settings, multiples, scale) for fold in folds]
-        score = np.mean(scores, axis=0)
-        i = int(np.argmin(score))
-        if score[i] < best[0]:
-            best[:2] = float(score[i]), float(multiples[i])
-        best[2] += 1
-        report(best[2], float(np.exp(0.5 * best[0])))
-        return float(score[i])
-
-    found = pattern_search(objective, candidate.start, candidate.step, candidate.lower, candidate.upper, budget=budget)
+    trials = _Trials(candidate, folds, recursion, reg, report)
+    bounds = candidate.lower, candidate.upper
+    with one_thread():
+        found = pattern_search(trials, candidate.start, candidate.step, *bounds, budget=budget)
     settings = candidate.make(found.point)
-    return Choice(settings._replace(reg=settings.reg * best[1]), float(np.exp(0.5 * found.value)), found.evaluations)
+    settings = settings._replace(reg=settings.reg * trials.multiple)
+    return Choice(settings, float(np.exp(0.5 * found.value)), found.evaluations)
+
+
+class _Trials:
+    """The objective of the search: remembers the best trial, whose `reg` the next ones try first, and gives up early."""
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        folds: list[Fold],
+        recursion: Callable[[Log, Settings, float], Recursion],
+        reg: bool,
+        report: Callable[[int, float], Any],
+    ):
+        self.candidate, self.folds, self.recursion, self.reg, self.report = candidate, folds, recursion, reg, report
+        spread = np.concatenate([fold.log.states for fold in folds]).std(0)
+        self.scale = np.where(spread > 0, spread, 1.0)
+        self.best = np.full(len(folds), np.inf)  # scores on the folds
+        self.multiple, self.count = 1.0, 0
+
+    def __call__(self, point: Array) -> float:
+        """The mean score over the folds, or over the first ones where these are clearly worse than the best trial's."""
+        multiples = self._multiples()
+        settings = self.candidate.make(point)
+        scores = np.empty((0, len(multiples)))
+        for fold in self.folds:
+            scores = np.vstack([scores, _scores(fold, self.recursion, settings, multiples, self.scale)])
+            if scores.mean(0).min() > self.best[: len(scores)].mean() + _CLEARLY:
+                break
+        i = int(np.argmin(scores.mean(0)))
+        if len(scores) == len(self.folds) and scores[:, i].mean() < self.best.mean():
+            self.best, self.multiple = scores[:, i], float(multiples[i])
+        self.count += 1
+        self.report(self.count, float(np.exp(0.5 * self.best.mean())))
+        return float(scores[:, i].mean()) if len(scores) == len(self.folds) else np.inf
+
+    def _multiples(self) -> Array:
+        if not self.reg:
+            return np.ones(1)
+        return np.clip(self.multiple * (_REGS if self.count else _FIRST_REGS), *_REG_BOUNDS)
 
 
 def _scores(

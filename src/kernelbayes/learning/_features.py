@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._linalg import cholesky, solve, solve_lower
+from .._linalg import cholesky, one_thread, solve, solve_lower
 from .._typing import AnyArray, Array
 
 MOST_FITTED, MOST_HELD = 4096, 2000  # pairs on which the operator of an epoch is fitted and scored, at most
@@ -206,14 +206,13 @@ class Training:
 
     def run(self, epochs: int, patience: int, batch_size: int, rng: np.random.Generator, progress: bool | None) -> None:
         """Train until the validation loss no longer falls."""
-        from threadpoolctl import threadpool_limits
         from tqdm.auto import tqdm
 
         hidden = None if progress is None else not progress  # None: wherever there is no terminal
         delay = 0.0 if progress else _SECONDS_TO_WAIT
         bar = tqdm(total=epochs, desc="learning features", disable=hidden, delay=delay)
         # On a busy machine, threads that share a triangular solve this small wait for each other a hundred times longer.
-        with bar, threadpool_limits(1, user_api="blas"):
+        with bar, one_thread():
             for _ in range(epochs):
                 self.epoch(_batches(len(self.train.X), batch_size, rng))
                 bar.update()
