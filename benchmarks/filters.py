@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from timing import best_of
+
 REG, PRIOR_REG, TRANSITION_REG = 0.01, 1e-3, 1e-3
 SCALE, LATENT_SCALE = 0.78, 0.52
 STEPS = 200
@@ -37,18 +39,9 @@ def _model(n, rule="iw", **settings):
     return kb.KernelBayesFilter(rule, **(chosen | settings)).fit(*circling(n, 0))
 
 
-def _timed(function, repeats):
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = function()
-        times.append(time.perf_counter() - start)
-    return min(times), times[0], result
-
-
 def filter_ours():
     new, truth = circling(STEPS, 1)
-    best, first, track = _timed(lambda: _model(1000).filter(new), 5)
+    best, first, track = best_of(lambda: _model(1000).filter(new), 5)
     return {"seconds": best, "first": first, "error": float(((track.mean - truth) ** 2).sum(1).mean())}
 
 
@@ -81,7 +74,7 @@ def filter_authors():
             prior = np.append(0.0, v / v.sum())
         return np.array(means)
 
-    best, first, found = _timed(run, 2)
+    best, first, found = best_of(run, 2)
     return {"seconds": best, "first": first, "error": float(((found - truth) ** 2).sum(1).mean())}
 
 
@@ -92,7 +85,7 @@ def _per_step(sizes, rule, **settings):
     for n in sizes:
         model = _model(n, rule, **settings)
         model.filter(new[:3])
-        found.append(1000 * _timed(lambda m=model: m.filter(new).mean, 5)[0] / STEPS)
+        found.append(1000 * best_of(lambda m=model: m.filter(new).mean, 5)[0] / STEPS)
     text = "ms per step: " + ", ".join(f"{ms:.3g} at n = {n:,}" for n, ms in zip(sizes, found, strict=True))
     return {"seconds": found[-1] * STEPS / 1000, "first": found[-1] * STEPS / 1000, "also": text}
 
@@ -116,13 +109,13 @@ def _many():
 
 def filter_many_together():
     sequences, model = _many(), _model(200)
-    best, first, _ = _timed(lambda: model.filter(sequences), 5)
+    best, first, _ = best_of(lambda: model.filter(sequences), 5)
     return {"seconds": best, "first": first}
 
 
 def filter_many_alone():
     sequences, model = _many(), _model(200)
-    best, first, _ = _timed(lambda: [model.filter(sequence) for sequence in sequences], 3)
+    best, first, _ = best_of(lambda: [model.filter(sequence) for sequence in sequences], 3)
     return {"seconds": best, "first": first}
 
 

@@ -16,23 +16,13 @@ import platform
 import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import filters
+from timing import best_of
 
 HERE = Path(__file__).parent
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-
-
-def best_of(function, repeats):
-    """Best time, first time, and the last result."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = function()
-        times.append(time.perf_counter() - start)
-    return min(times), times[0], result
 
 
 def smooth(X):

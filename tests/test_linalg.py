@@ -291,3 +291,44 @@ def test_leave_one_out_is_refitting_without_each_point(gram, shift):
 def test_leave_one_out_of_a_sample_that_the_kernel_does_not_see():
     nothing = LowRank(np.zeros((7, 0)))
     np.testing.assert_array_equal(_linalg.leave_one_out(nothing, 0.1, Sample.Y), Sample.Y)
+
+
+def test_outer_products_give_the_weighted_core_of_every_row_of_weights():
+    rng = np.random.default_rng(0)
+    F, W = rng.normal(size=(9, 4)), rng.normal(size=(3, 9))
+    found = _linalg.OuterProducts(F).weighted_cores(W)
+    for core, w in zip(found, W, strict=True):
+        np.testing.assert_allclose(core, F.T @ np.diag(w) @ F, atol=1e-12)
+    assert _linalg.OuterProducts.size(F) == 9 * 10
+
+
+def test_a_stack_of_systems_is_solved_one_by_one_and_a_singular_one_is_named():
+    rng = np.random.default_rng(0)
+    A, b = rng.normal(size=(5, 3, 3)), rng.normal(size=(5, 3))
+    found = _linalg.solve_stack(A, b, "the matrix")
+    np.testing.assert_allclose(found, [np.linalg.inv(a) @ c for a, c in zip(A, b, strict=True)], atol=1e-10)
+    A[2] = 0.0
+    with pytest.raises(_linalg.FactorisationError, match="the matrix, one of 5, is singular"):
+        _linalg.solve_stack(A, b, "the matrix")
+    A[2] = np.nan
+    with pytest.raises(_linalg.FactorisationError):
+        _linalg.solve_stack(A, b, "the matrix")
+
+
+def test_row_space_is_orthonormal_and_holds_every_row():
+    M = np.random.default_rng(0).normal(size=(3, 8))
+    Q = _linalg.row_space(M)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(M @ Q @ Q.T, M, atol=1e-12)
+
+
+def test_one_thread_is_a_context_that_ends():
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    with _linalg.one_thread():
+        assert set(threads()) <= {1}
+    assert threads() == before

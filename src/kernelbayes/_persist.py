@@ -135,7 +135,7 @@ def _encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return None  # a source of randomness is spent, not kept
     if hasattr(value, "_settled"):  # what is formed on demand is formed now
-        value = value._settled()
+        value = value._settled()  # type: ignore[attr-defined]
     if type(value) in _known().values():
         state = {k: v for k, v in vars(value).items() if k not in DERIVED}
         return {

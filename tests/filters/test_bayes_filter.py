@@ -164,8 +164,8 @@ def linear(steps, rng):
 def test_approaches_the_kalman_filter_and_smoother_as_n_grows(capsys):
     """Distance of means, and of standard deviations, from the Kalman filter's, in its standard deviations.
 
-    Where the state lies within 1.75 of its standard deviations: a log of 100 rows holds next to none beyond, and a filter that
-    is learned from examples does not extrapolate.
+    Where the state lies within 1.75 of its standard deviations: a log of 100 rows holds next to none beyond, and a filter
+    that is learned from examples does not extrapolate.
     """
     table = []
     for n in (100, 400, 1600):

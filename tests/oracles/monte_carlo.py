@@ -9,9 +9,7 @@ def herding(w, K, size):
     """Kanagawa (2016), Algorithm 2, for a kernel with a constant diagonal: indices of the points taken."""
     taken = []
     for p in range(1, size + 1):
-        scores = [
-            sum(w[i] * K[x, i] for i in range(len(w))) - sum(K[x, j] for j in taken) / p for x in range(len(w))
-        ]
+        scores = [sum(w[i] * K[x, i] for i in range(len(w))) - sum(K[x, j] for j in taken) / p for x in range(len(w))]
         taken.append(int(np.argmax(scores)))
     return taken
 

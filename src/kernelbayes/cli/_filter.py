@@ -185,7 +185,7 @@ def _loaded(path: str) -> Any:
         model = load(path)
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}") from None
-    if not isinstance(model, KernelBayesFilter) or not hasattr(model, "observation_names_"):
+    if not isinstance(model, KernelBayesFilter) or not model.observation_names_:
         raise ValueError(f"{path} holds no filter that was kept by --save")
     return model
 

@@ -15,16 +15,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
-from .._estimator import DERIVED, check_kinds
+from .._estimator import check_kinds
 from .._typing import Array, ArrayLike, RandomState
-from ..embeddings import Reach, Weighted, mean_coordinates, read_weighted
+from ..embeddings import Weighted, mean_coordinates, read_weighted
 from ..features import Recipe, Subspace, kernel_for
 from ..kernels import Kernel
 from ..rules.bayes import RULES
 from ._belief import Belief, DeferredTrack
 from ._dynamics import Log
+from ._observing import Observing
 from ._recursion import Corrected, Observed, Recursion, Run, Settings
-from ._sequences import Training, read_log, rows_of, several
+from ._sequences import Training, column_names, read_log, several
 from ._smoother import Smoother, reversed_log
 from ._track import Track, TrackDiagnostics
 from ._tuning import Candidate, Given, candidate, choose, folds
@@ -34,7 +35,7 @@ _INITIAL_DRAWS = 1000
 _TUNE = 15
 
 
-class KernelBayesFilter(BaseEstimator):
+class KernelBayesFilter(Observing, BaseEstimator):
     r"""Estimate states over time from observations, learned from a log in which both were recorded.
 
     Nothing is assumed about how states move or how sensors work: the transition is learned from consecutive states, the
@@ -63,6 +64,8 @@ class KernelBayesFilter(BaseEstimator):
         score_: of the chosen settings on the stretches left out: geometric mean of the root mean squared error and the
             ranked probability score, relative to the spread of the states; 1 is hopeless.
         trials_: how many settings were tried.
+        observation_names_, state_names_, control_names_: columns of the tables it was fitted to, if they have names. Those
+            of states label tracks; set them as you like.
 
     Example:
         >>> import numpy as np, kernelbayes as kb
@@ -152,9 +155,10 @@ class KernelBayesFilter(BaseEstimator):
             training = training._replace(lengths=np.ones(len(training.log.observations), dtype=int))
         log = training.log
         self.observations_, self.points_, self.before_, self.after_, self.controls_ = log
-        self._point_dims = np.ndim(log.observations) - 1
         for earlier in ("_recursion_cache", "_smoother_cache", "_reach_cache", "_prior", "_now"):
             vars(self).pop(earlier, None)
+        names = map(column_names, (observations, states, controls))
+        self.observation_names_, self.state_names_, self.control_names_ = names
         self._choose(training)
         self.reset()
         return self
@@ -270,13 +274,10 @@ class KernelBayesFilter(BaseEstimator):
             prior = self._prior if self._prior is not None else recursion.initial(None, 1)
         else:
             prior = recursion.predict(self._now, self._read_control(control))
-        rows = None if observation is None else self._one_row(observation)
-        f, novelty = np.zeros((1, recursion.features.rank)), float("nan")
-        if rows is not None:
-            f, novelty = recursion.features._coordinates(rows), float(self._reach.novelty(rows)[0])
-        corrected = recursion.advance(prior, f, np.array([rows is not None]))
+        f, present, novelty = self._seen([self._one_row(observation)], ["observation"])[0]
+        corrected = recursion.advance(prior, f, present)
         self._now, self._prior = corrected.mean, None
-        return self._belief(corrected, rows is not None, novelty)
+        return self._belief(corrected, bool(present[0]), float(novelty[0]))
 
     def predict(self, steps: int, controls: Any = None, *, start: Any = None) -> Track:
         """The track of states over the next steps, without observations.
@@ -299,7 +300,7 @@ class KernelBayesFilter(BaseEstimator):
             weights[t], mean = recursion.on_points(prior)[0], prior.mean
         weights /= weights.sum(1, keepdims=True)
         diagnostics = TrackDiagnostics.of(weights, observed=np.zeros(steps, dtype=bool))
-        return Track(self.points_, weights, self.latent_kernel_, diagnostics, names=self._names)
+        return Track(self.points_, weights, self.latent_kernel_, diagnostics, names=self.state_names_)
 
     def reset(self, initial: Any = None) -> KernelBayesFilter:
         """Forget the observations so far; the next `step` starts from `initial`, read as in `filter`."""
@@ -336,20 +337,6 @@ class KernelBayesFilter(BaseEstimator):
             self._smoother_cache = Smoother(forward, backward)
         return self._smoother_cache
 
-    @property
-    def _reach(self) -> Reach:
-        if "_reach_cache" not in self.__dict__:
-            self._reach_cache = Reach(self.observations_, self.kernel_, np.random.default_rng(self._seed))
-        return self._reach_cache
-
-    @property
-    def _names(self) -> tuple[str, ...] | None:
-        return getattr(self, "state_names_", None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in DERIVED}
-
     def _read_sequences(self, observations: Any, controls: Any) -> tuple[list[Observed], bool]:
         check_is_fitted(self, "reg_")
         one = not several(observations, self._point_dims)
@@ -362,52 +349,11 @@ class KernelBayesFilter(BaseEstimator):
         acting: Sequence[Any] = [controls] * len(many) if one or controls is None else controls
         if len(acting) != len(many):
             raise ValueError(f"observations holds {len(many)} sequences but controls {len(acting)}")
-        read = [
-            rows_of(X, "observations" if one else f"observations[{i}]", self.kernel_, gaps=True)
-            for i, X in enumerate(many)
-        ]
-        if not all(len(present) for _, present in read):
-            raise ValueError("observations is empty" if one else "one of the sequences in observations is empty")
-        f, novelty = self._seen([rows for rows, present in read if present.any()], [present for _, present in read])
+        names = ["observations"] if one else [f"observations[{i}]" for i in range(len(many))]
         return [
-            Observed(part, present, None if U is None else self._read_controls(U, len(present)), new)
-            for part, new, (_, present), U in zip(f, novelty, read, acting, strict=True)
+            Observed(f, present, None if U is None else self._read_controls(U, len(present)), novelty)
+            for (f, present, novelty), U in zip(self._seen(many, names), acting, strict=True)
         ], one
-
-    def _seen(self, rows: Sequence[Array], present: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        """Coordinates and novelty of the observations of all sequences, found together."""
-        cuts = np.cumsum([len(there) for there in present])[:-1]
-        there = np.concatenate(present)
-        f, novelty = np.zeros((len(there), self._recursion.features.rank)), np.full(len(there), np.nan)
-        if rows:
-            for part in rows:
-                self._check_width(part)
-            together = np.concatenate(rows)
-            f[there] = self._recursion.features._coordinates(together)
-            novelty[there] = self._reach.novelty(together)
-        return np.split(f, cuts), np.split(novelty, cuts)
-
-    def _check_width(self, rows: Array) -> None:
-        if rows.shape[1:] != self.observations_.shape[1:]:
-            raise ValueError(
-                f"observations has rows of shape {rows.shape[1:]} where the filter was fitted to "
-                f"{self.observations_.shape[1:]}"
-            )
-
-    def _one_row(self, observation: Any) -> Array | None:
-        """One observation as a table of one row; None where it is missing."""
-        value = observation
-        if isinstance(value, (float, int, np.generic)) or (hasattr(value, "ndim") and value.ndim < self._point_dims):
-            value = np.reshape(value, (1,) * self._point_dims)
-        rows, present = rows_of(
-            [value] if np.ndim(value) <= self._point_dims else value, "observation", self.kernel_, gaps=True
-        )
-        if len(present) != 1:
-            raise ValueError(f"step takes one observation, got {len(present)}; `filter` takes many")
-        if not present[0]:
-            return None
-        self._check_width(rows)
-        return rows
 
     def _read_control(self, control: ArrayLike | None) -> Array | None:
         if control is None and self.controls_ is not None:
@@ -464,11 +410,11 @@ class KernelBayesFilter(BaseEstimator):
                 mean=mean,
                 known=known,
                 times=times,
-                names=self._names,
+                names=self.state_names_,
             )
         weights = self._formed(run) if weights is None else weights
         diagnostics = TrackDiagnostics.of(weights, **known)
-        return Track(self.points_, weights, self.latent_kernel_, diagnostics, times=times, names=self._names)
+        return Track(self.points_, weights, self.latent_kernel_, diagnostics, times=times, names=self.state_names_)
 
     def _formed(self, run: Run) -> Array:
         """Weights (T, p) of a run, each row summing to one."""

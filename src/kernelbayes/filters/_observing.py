@@ -42,17 +42,20 @@ class Observing:
 
     def _seen(self, many: Sequence[Any], names: Sequence[str]) -> list[tuple[Array, Array, Array]]:
         """Of each sequence: coordinates of its observations, which of them there are, and how novel they are."""
-        out = []
-        for value, name in zip(many, names, strict=True):
-            rows, present = rows_of(value, name, self.kernel_, gaps=True)
+        read = [rows_of(value, name, self.kernel_, gaps=True) for value, name in zip(many, names, strict=True)]
+        for (rows, present), name in zip(read, names, strict=True):
             if not len(present):
                 raise ValueError(f"{name} is empty")
-            f, novelty = np.zeros((len(present), self._recursion.features.rank)), np.full(len(present), np.nan)
             if present.any():
                 self._check_width(rows, name)
-                f[present], novelty[present] = self._recursion.features._coordinates(rows), self._reach.novelty(rows)
-            out.append((f, present, novelty))
-        return out
+        there = np.concatenate([present for _, present in read])
+        f, novelty = np.zeros((len(there), self._recursion.features.rank)), np.full(len(there), np.nan)
+        if there.any():  # all at once: quicker than sequence by sequence
+            together = np.concatenate([rows for rows, present in read if present.any()])
+            f[there], novelty[there] = self._recursion.features._coordinates(together), self._reach.novelty(together)
+        cuts = np.cumsum([len(present) for _, present in read])[:-1]
+        parts = zip(np.split(f, cuts), [present for _, present in read], np.split(novelty, cuts), strict=True)
+        return list(parts)
 
     def _check_width(self, rows: Array, name: str) -> None:
         if rows.shape[1:] != self.observations_.shape[1:]:

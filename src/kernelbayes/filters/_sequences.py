@@ -179,3 +179,9 @@ def _with_transitions(X: Array, Z: Array, transitions: Any, latent: Kernel | Non
         raise ValueError(f"at least four transitions are needed, got {m}")
     points = np.concatenate([Z, *read[:2]])
     return Log(X, points, np.arange(n, n + m), np.arange(n + m, n + 2 * m), read[2] if len(read) > 2 else None)
+
+
+def column_names(table: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame, or of the first of several."""
+    first: Any = table[0] if isinstance(table, (list, tuple)) and len(table) else table
+    return tuple(map(str, first.columns)) if hasattr(first, "columns") else None
