@@ -215,7 +215,8 @@ def test_state_space_claims_on_errors_that_bear_them_out():
     claims = state_space.claims(_spaces())
     assert _verdicts(claims) == ["reproduced"] * 6
     assert "0.9 on 1a, 0.9 on 1b" in claims[0].shown
-    assert "larger on 8 of 8" in claims[2].shown
+    assert "larger by more than 2 % on 8 of 8" in claims[2].shown
+    assert "for n > 100" in claims[4].shown
 
 
 @pytest.mark.parametrize(
@@ -227,9 +228,10 @@ def test_state_space_claims_on_errors_that_bear_them_out():
         (1, "not reproduced", dict(knn=dict.fromkeys(MODELS, 0.5))),
         (2, "not reproduced", dict(kbf=dict.fromkeys(MODELS, 0.7))),
         (2, "reproduced", dict(kbf={"1a": 0.9, "4b": 0.7})),  # most, not all
+        (2, "not reproduced", dict(kbf=dict.fromkeys(MODELS[::2], 1.005))),  # level on half of them
         (3, "partly", dict(kmcf={"2b": 1.05})),
         (4, "partly", dict(low20={"4a": 1.5})),
-        (4, "partly", dict(low20={"3a": 1.0}, sub100={"3a": 1.0})),
+        (4, "partly", dict(sub100={"3a": 1.0})),  # one of the two is enough to say that not both fall behind
     ],
 )
 def test_state_space_claims_on_errors_that_do_not(position, wanted, changed):
@@ -238,9 +240,8 @@ def test_state_space_claims_on_errors_that_do_not(position, wanted, changed):
 
 def test_state_space_claim_on_times():
     assert _verdicts(state_space.claims(_spaces(seconds=dict(low20=2.5))))[5] == "partly"
-    assert (
-        _verdicts(state_space.claims(_spaces(seconds=dict(low20=2.5, sub100=1.0, printed=1.0))))[5] == "not reproduced"
-    )
+    assert _verdicts(state_space.claims(_spaces(seconds=dict(kmcf=0.0, sub100=0.0))))[5] == "partly"  # nothing is saved
+    assert _verdicts(state_space.claims(_spaces(seconds=dict(low20=2.5, sub100=1.5))))[5] == "not reproduced"
 
 
 def test_a_few_failures_do_not_decide():

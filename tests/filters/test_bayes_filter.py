@@ -100,10 +100,10 @@ def test_subspace_filter_is_equation_23_whether_or_not_it_is_carried_by_a_tensor
 def test_dense_gram_matrices_give_the_same_filter(data):
     """A kernel of x so short that its Gram matrix has full rank takes the dual form."""
     X, Z, Xt, _ = data
-    settings = dict(kernel=kb.Gaussian(0.05), reg=1e-2)
+    settings = dict(kernel=kb.Gaussian(0.15), reg=1e-2)
     model = fixed(**settings).fit(X, Z)
     assert model._recursion.features.rank == N
-    K, Kt = gaussian_gram(X, X, 0.05), gaussian_gram(X, Xt, 0.05)
+    K, Kt = gaussian_gram(X, X, 0.15), gaussian_gram(X, Xt, 0.15)
     wanted = oracle.algorithm_2("iw", K, Kt, grams(X, Xt, Z)[2], ETA, STEP_REG, 1e-2)
     np.testing.assert_allclose(model.filter(Xt).weights, wanted, atol=1e-8)
 
@@ -147,6 +147,51 @@ def test_smoother_is_bayes_rule_with_the_product_of_both_predictions(data):
     X, Z, Xt, _ = data
     wanted = oracle.two_filter_smoother(*grams(X, Xt, Z), ETA, STEP_REG, REGS["iw"])
     np.testing.assert_allclose(fixed().fit(X, Z).smooth(Xt).weights, wanted, atol=1e-7)
+
+
+def test_smoothing_of_short_episodes_is_exact_where_the_kernels_are():
+    """A chain of three states seen through a noisy sensor, in episodes of four steps that all start in state 0.
+
+    With Kronecker kernels and next to no regularisation everything is a table of frequencies; states before and after a
+    transition have different distributions. Against the forward-backward algorithm with those frequencies.
+    """
+    rng = np.random.default_rng(0)
+    step = np.array([[0.1, 0.8, 0.1], [0.1, 0.2, 0.7], [0.5, 0.2, 0.3]])
+    sensor = np.array([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
+
+    def episode(steps):
+        z = [0]
+        for _ in range(steps - 1):
+            z.append(int(rng.choice(3, p=step[z[-1]])))
+        return np.array([rng.choice(3, p=sensor[s]) for s in z]), np.array(z)
+
+    logged = [episode(4) for _ in range(150)]
+    X, Z = np.concatenate([x for x, _ in logged]), np.concatenate([z for _, z in logged])
+    before, after = (np.concatenate([z[a:b] for _, z in logged]) for a, b in ((0, -1), (1, None)))
+    seen = np.array([np.bincount(X[s == Z], minlength=3) / (s == Z).sum() for s in range(3)])
+    moved = np.array([np.bincount(after[before == s], minlength=3) / (before == s).sum() for s in range(3)])
+    new, _ = episode(6)
+    alpha, beta = [np.bincount(Z, minlength=3) / len(Z) * seen[:, new[0]]], [np.ones(3)]
+    for x in new[1:]:
+        alpha.append((alpha[-1] @ moved) * seen[:, x])
+    for x in new[:0:-1]:
+        beta.insert(0, moved @ (seen[:, x] * beta[0]))
+    wanted = np.array(alpha) * np.array(beta)
+    wanted /= wanted.sum(1, keepdims=True)
+    table = [x[:, None].astype(str) for x, _ in logged], [z[:, None].astype(str) for _, z in logged]
+    model = kb.KernelBayesFilter(
+        kernel=kb.Delta(),
+        latent_kernel=kb.Delta(),
+        reg=1e-9,
+        prior_reg=1e-9,
+        transition_reg=1e-9,
+        tune=0,
+        random_state=0,
+    ).fit(*table)
+    found = model.smooth(new[:, None].astype(str))
+    labels = np.array([0, 1, 2]).astype(str)
+    masses = np.array([[w[(model.points_ == s).ravel()].sum() for s in labels] for w in found.weights])
+    np.testing.assert_allclose(masses, wanted, atol=1e-5)
 
 
 # ------------------------------------------------------------------------------------------- against exact filters
@@ -453,6 +498,59 @@ def test_mistakes_are_named(call, message, data):
     X, Z, *_ = data
     with pytest.raises(ValueError, match=message):
         call(fixed(), X, Z)
+
+
+@pytest.mark.parametrize("rule", ["iw", "kbr", "dmo", "subspace"])
+def test_weights_as_printed_still_give_distributions(rule, data):
+    X, Z, Xt, _ = data
+    model = fixed(rule, normalise=None, latent_features=kb.Subspace(8)).fit(X, Z)
+    for track in (model.filter(Xt), model.smooth(Xt)):
+        np.testing.assert_allclose(track.weights.sum(1), 1.0, atol=1e-9)
+        np.testing.assert_allclose(track.mean, track.weights @ Z, atol=1e-9)
+    far = Xt.copy()
+    far[3] = 1e6
+    assert np.isfinite(model.filter(far).mean).all()
+    model.reset()
+    assert model.step(Xt[0]).weights.sum() == pytest.approx(1.0)
+
+
+def test_images_are_observations_too():
+    rng = np.random.default_rng(0)
+    Z = np.cumsum(0.3 * rng.normal(size=60))[:, None]
+    images = np.exp(-((np.linspace(-3, 3, 5)[:, None] + np.linspace(-3, 3, 4) - Z[:, :, None]) ** 2))
+    images += 0.05 * rng.normal(size=images.shape)
+    kernel = kb.FunctionKernel(lambda a, b: float(np.exp(-((a - b) ** 2).sum())))
+    model = kb.KernelBayesFilter(
+        kernel=kernel, reg=1e-2, prior_reg=1e-3, transition_reg=1e-3, latent_kernel=kb.Gaussian(0.5), tune=0
+    ).fit(list(images), Z)
+    rows = list(images[:6])
+    rows[2] = None
+    track = model.filter(rows)
+    assert track.diagnostics.observed.tolist() == [True, True, False, True, True, True]
+    assert np.abs(track.mean[[0, 1, 3, 4, 5]] - Z[[0, 1, 3, 4, 5]]).max() < 0.5
+
+
+@pytest.mark.parametrize("rule", ["iw", "subspace"])
+def test_labels_can_be_states_and_controls(rule):
+    rng = np.random.default_rng(0)
+    Z = np.repeat(["low", "high", "low", "high"], 20)
+    X = np.where(Z == "low", 0.0, 3.0) + 0.3 * rng.normal(size=80)
+    U = np.repeat(["stay"], 80)
+    model = kb.KernelBayesFilter(rule, latent_kernel=kb.Delta(), control_kernel=kb.Delta(), tune=0, random_state=0)
+    track = model.fit(X, Z, U).filter([0.1, 2.9, 0.0], ["stay"] * 3)
+    assert track.mode.ravel().tolist() == ["low", "high", "low"]
+    assert model.reset().step(2.8).mode() is not None
+    model.step(0.1, "stay")
+
+
+def test_controlled_transitions_given_apart_can_be_tuned_with():
+    rng = np.random.default_rng(0)
+    b, u = rng.normal(size=80), rng.normal(size=80)
+    z = rng.normal(size=60)
+    model = kb.KernelBayesFilter(tune=3, random_state=0)
+    model.fit(z + 0.3 * rng.normal(size=60), z, transitions=(b, 0.5 * b + u, u))
+    assert model.trials_ == 3
+    assert model.filter(z[:5], u[:5]).mean.shape == (5, 1)
 
 
 def test_asking_before_fitting_says_so(data):

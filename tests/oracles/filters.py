@@ -62,32 +62,41 @@ def algorithm_2(rule, K, Kt, L, eta, transition_reg, reg, observed=None, control
 
 
 def two_filter_smoother(K, Kt, L, eta, transition_reg, reg):
-    """The importance-weighted rule with the prior `prediction x backward ratio`, from the definition, for one sequence."""
-    n, T = Kt.shape
+    """The importance-weighted rule with the prior `prediction x q / p_b`, from the definition, for one sequence.
 
-    def predictions(before, after, columns):
+    q comes from the filter of the reversed transitions, whose priors are multiplied by p_a / p_b.
+    """
+    n, T = Kt.shape
+    rows = np.arange(n)
+    first, last = rows[:-1], rows[1:]
+
+    def over_before(points, weights):
+        """Density ratio at all rows of a weighted sample to the states before: Kanamori et al. (2012), `eta r = m - C r`."""
+        inverse = np.linalg.inv(L[np.ix_(first, first)] + (n - 1) * eta * np.eye(n - 1))
+        there = (n - 1) * inverse @ L[np.ix_(first, points)] @ weights
+        return np.maximum((L[:, points] @ weights - L[:, first] @ there / (n - 1)) / eta, 0.0)
+
+    def updated(prior, column, ratio):
+        gamma = np.maximum(bayes.ratio_weights(L, L, prior, eta) * ratio, 0.0)
+        w = bayes.importance_weighted(K, column, gamma / gamma.sum(), reg)
+        return w / w.sum()
+
+    def predictions(before, after, columns, start, ratio):
         inverse = np.linalg.inv(L[np.ix_(before, before)] + (n - 1) * transition_reg * np.eye(n - 1))
-        priors, prior = [], np.full(n, 1 / n)
-        for t in range(T):
+        priors, prior = [], start
+        for column in columns.T:
             priors.append(prior)
-            w = correction("iw", K, columns[:, t], L, L, prior, eta, reg)
-            v = inverse @ (L[before] @ (w / w.sum()))
+            v = inverse @ (L[before] @ updated(prior, column, ratio))
             prior = np.zeros(n)
             prior[after] = v / v.sum()
         return priors
 
-    rows = np.arange(n)
-    forward = predictions(rows[:-1], rows[1:], Kt)
-    backward = predictions(rows[1:], rows[:-1], Kt[:, ::-1])[::-1]
-    out = np.zeros((T, n))
-    for t in range(T):
-        gamma = bayes.ratio_weights(L, L, forward[t], eta)
-        if t < T - 1:
-            gamma = gamma * np.maximum(bayes.ratio_weights(L, L, backward[t], eta), 0.0)
-        gamma = np.maximum(gamma, 0.0)
-        w = bayes.importance_weighted(K, Kt[:, t], gamma / gamma.sum(), reg)
-        out[t] = w / w.sum()
-    return out
+    forward = predictions(first, last, Kt, np.full(n, 1 / n), np.ones(n))
+    start = np.append(np.full(n - 1, 1 / (n - 1)), 0.0)
+    tilt = over_before(last, np.full(n - 1, 1 / (n - 1)))
+    backward = predictions(last, first, Kt[:, ::-1], start, tilt)[::-1]
+    later = [over_before(rows, prior) for prior in backward[:-1]] + [np.ones(n)]
+    return np.array([updated(forward[t], Kt[:, t], later[t]) for t in range(T)])
 
 
 def subspace_filter(K, Kt, G, eta, transition_reg, reg):

@@ -61,6 +61,7 @@ EXPERIMENTS = Catalogue(
         "oscillatory": "oscillatory",
         "state-space": "state_space",
         "pendulum": "pendulum",
+        "filter-choices": "filter_choices",
     },
 )
 

@@ -31,7 +31,7 @@ from ..features import IncompleteCholesky
 from ..filters import KernelBayesFilter, KernelMonteCarloFilter
 from ..kernels import Gaussian, Kernel, median_lengthscale
 from ._baselines import NeighbourLikelihood, ProcessLikelihood, particle_filter, printed_seconds
-from ._estimates import Estimate, mean, rate_of_means, show
+from ._estimates import Estimate, jackknife, mean, rate, show
 from ._expected import expected_warnings
 from ._figures import ACCENT, FAINT, GOLD, GREEN, INK, PURPLE, SECOND, curves, panels
 from ._result import Claim, Result, Table, verdict
@@ -53,6 +53,8 @@ _METHODS = {
 }
 _EXTRA = {"low10": ("KMCF-low10", GOLD), "sub50": ("KMCF-sub50", PURPLE)}
 _RIVALS = ("kbf", "knn", "gp")
+# How far apart two errors must be to count as different, and how near to count as level.
+_CLEAR, _LEVEL = 1.02, 1.05
 _TIMED = ("kmcf", "low20", "low10", "sub100", "sub50", "kbf", "knn")
 
 
@@ -203,9 +205,10 @@ def _models(runs: Runs) -> list[str]:
     return list(dict.fromkeys(case["model"] for case in runs.cases))
 
 
-def level(runs: Runs, model: str, name: str) -> float:
+def level(runs: Runs, model: str, name: str, above: int = 0) -> float:
     """The error of a method on a model: medians over repeats, which a few failures do not decide, averaged over sizes."""
-    return float(np.median(runs.where(model=model)[name], axis=1).mean())
+    part = runs.where(model=model)
+    return float(np.median(part[name][part.case("n") > above], axis=1).mean())
 
 
 def _tables(runs: Runs) -> list[Table]:
@@ -233,16 +236,17 @@ def _label(name: str) -> str:
 
 
 def _power(runs: Runs, name: str) -> Estimate:
-    """The exponent of n in the seconds, over the larger half of the sizes where there are enough."""
+    """The exponent of n in the seconds over the last three sizes, by geometric means: a busy machine has slow moments."""
     part = runs.take(range(max(0, len(runs.cases) - 3), len(runs.cases)))
-    return rate_of_means(part.case("n").astype(float), part[f"seconds_{name}"])
+    n = part.case("n").astype(float)
+    return jackknife(lambda seconds: rate(n, np.exp(np.log(seconds).mean(-1))), part[f"seconds_{name}"])
 
 
 # ------------------------------------------------------------------------------------------------------ claims
 
 
 def claims(runs: Runs) -> list[Claim]:
-    """What figures 4.3-4.5 are said to show, by `level`; within 5 % counts as level."""
+    """What figures 4.3-4.5 are said to show, judged by `level`."""
     return [
         _process_best(runs),
         _level_elsewhere(runs),
@@ -265,8 +269,8 @@ def _process_best(runs: Runs) -> Claim:
     return Claim(
         "GP-PF is the best on the linear models 1a and 1b, whose noise is additive and Gaussian",
         "Kanagawa (2016), figures 4.3 and 4.4",
-        f"its error relative to the best of the others: {_listed(found)}.",
-        verdict(*(ratio < 1.0 for ratio in found.values())),
+        f"its error (medians over the repeats, averaged over n) relative to the best of the others: {_listed(found)}.",
+        verdict(*(_CLEAR * ratio < 1.0 for ratio in found.values())),
     )
 
 
@@ -280,18 +284,18 @@ def _level_elsewhere(runs: Runs) -> Claim:
         "KMCF is the best, or level with the best of KBR filter, kNN-PF and GP-PF, on the models 2 to 4",
         "Kanagawa (2016), figures 4.3 and 4.4",
         f"its error relative to the best of these: {_listed(found)}.",
-        verdict(*(ratio < 1.05 for ratio in found.values())),
+        verdict(*(ratio < _LEVEL for ratio in found.values())),
     )
 
 
 def _transition_helps(runs: Runs) -> Claim:
     found = {model: level(runs, model, "kbf") / level(runs, model, "kmcf") for model in _models(runs)}
-    worse = sum(ratio > 1.0 for ratio in found.values())
+    worse = sum(ratio > _CLEAR for ratio in found.values())
     return Claim(
         "the KBR filter, which has to learn the transition, is worse than KMCF on most models",
         "Kanagawa (2016), figures 4.3 and 4.4",
-        f"its error relative to that of KMCF: {_listed(found)}; larger on {worse} of {len(found)}.",
-        verdict(2 * worse > len(found), float(np.mean(list(found.values()))) > 1.0),
+        f"its error relative to that of KMCF: {_listed(found)}; larger by more than 2 % on {worse} of {len(found)}.",
+        verdict(2 * worse > len(found)),
     )
 
 
@@ -306,23 +310,24 @@ def _controls(runs: Runs) -> Claim:
     return Claim(
         "KMCF, kNN-PF and GP-PF make use of the control: each is better on b than on a",
         "Kanagawa (2016), figures 4.3 and 4.4",
-        f"largest of the three ratios of the error on b to that on a: {_listed(found)}.",
-        verdict(*(ratio < 1.0 for ratio in found.values())),
+        f"largest of the three ratios of the error on b to that on a, where 2 % count as a difference: {_listed(found)}.",
+        verdict(*(_CLEAR * ratio < 1.0 for ratio in found.values())),
     )
 
 
 def _cheap(runs: Runs) -> Claim:
-    small = {
-        model: max(level(runs, model, name) / level(runs, model, "kmcf") for name in ("low20", "sub100"))
+    above = 100 if any(n > 100 for n in runs.case("n")) else 0  # up to there the herded pairs are all pairs
+    found = {
+        model: [level(runs, model, name, above) / level(runs, model, "kmcf", above) for name in ("low20", "sub100")]
         for model in _models(runs)
     }
-    many = {model: ratio for model, ratio in small.items() if model[0] == "3"}
-    few = {model: ratio for model, ratio in small.items() if model[0] != "3"}
+    few = {model: max(ratios) for model, ratios in found.items() if model[0] != "3"}
+    many = {model: min(ratios) for model, ratios in found.items() if model[0] == "3"}
     return Claim(
         "KMCF-low20 and KMCF-sub100 keep up with KMCF, except on the models 3 with their ten observations, where both fall "
         "behind",
         "Kanagawa (2016), figures 4.3 and 4.4",
-        f"the larger of the two errors relative to KMCF: {_listed(few)}; {_listed(many)}.",
+        f"for n > {above}, the larger of the two errors relative to KMCF: {_listed(few)}. The smaller: {_listed(many)}.",
         verdict(*(ratio < 1.1 for ratio in few.values()), *(ratio > 1.1 for ratio in many.values())),
     )
 
@@ -331,14 +336,16 @@ def _times(runs: Runs) -> Claim:
     timed = runs.where(model="1a")
     low, sub, printed = (_power(timed, name) for name in ("low20", "sub100", "printed"))
     last = timed.take([len(timed.cases) - 1])
-    kmcf, cheap = (float(np.median(last[f"seconds_{name}"])) for name in ("kmcf", "sub100"))
+    seconds = {name: float(np.median(last[f"seconds_{name}"])) for name in ("kmcf", "low20", "sub100", "printed")}
+    shares = {name: seconds[name] / seconds["kmcf"] for name in ("low20", "sub100", "printed")}
     return Claim(
-        "the cost of the low-rank form is linear in n, that of the herded form hardly grows, that of KMCF grows as n cubed",
+        "the low-rank form costs time linear in n, the herded form hardly more for larger n, and both save time over KMCF",
         "Kanagawa (2016), figure 4.5",
-        f"the seconds go as n to the power {low} for KMCF-low20, {sub} for KMCF-sub100, and {printed} for the rule as it is "
-        f"printed. At n = {last.case('n')[0]} KMCF itself takes {show(kmcf / cheap)} times as long as KMCF-sub100, since "
-        "its matrices are factorised down to their numerical rank.",
-        verdict(low.value < 1.3, abs(sub.value) < 0.3, printed.value > 2.0),
+        f"the seconds go as n to the power {low} for KMCF-low20 and {sub} for KMCF-sub100. At n = {last.case('n')[0]} they "
+        f"are {show(shares['low20'])} and {show(shares['sub100'])} times those of KMCF, whose matrices are factorised down "
+        f"to their numerical rank; its rule as it is printed would take {show(shares['printed'])} times as long, going as n "
+        f"to the power {printed}.",
+        verdict(low.value < 1.2, abs(sub.value) < 0.2, shares["low20"] < 0.9, shares["sub100"] < 0.9),
     )
 
 

@@ -62,7 +62,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
     Attributes:
         kernel_, latent_kernel_, control_kernel_, reg_, prior_reg_, transition_reg_: what was given or chosen.
         score_: of the chosen settings on the stretches left out: geometric mean of the root mean squared error and the
-            ranked probability score, relative to the spread of the states; 1 is hopeless.
+            ranked probability score, relative to the spread of the states; about 0.75 is as good as knowing nothing.
         trials_: how many settings were tried.
         observation_names_, state_names_, control_names_: columns of the tables it was fitted to, if they have names. Those
             of states label tracks; set them as you like.
@@ -231,7 +231,8 @@ class KernelBayesFilter(Observing, BaseEstimator):
                 with NaN, or None, is a missing observation: that step predicts only.
             controls: (T, c), if the filter was fitted with controls; row t acts on the step from row t - 1 to row t.
             initial: belief about the first state: samples, an embedding, a scipy.stats distribution or a list of them, one
-                for each column. By default the states of the log.
+                for each column. By default the states of the log, or those after its transitions for the rules whose
+                posterior stands on the prior's points ("dmo", "subspace", "kbr-a1", "kbr-a2").
             times: (T,) labels for the track of one sequence.
 
         Returns:
@@ -244,6 +245,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
             self._now = runs[0].last
             self._prior = None
             return tracks[0]
+        self.reset()  # there is no one sequence to go on from
         return tracks
 
     def smooth(
@@ -256,7 +258,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
         sequences, one = self._read_sequences(observations, controls)
         runs = self._recursion.run(sequences, self._read_initial(initial))
         tracks = [
-            self._track(run, sequence, times if one else None, weights)
+            self._track(run, sequence, times if one else None, self._summing_to_one(weights))
             for run, sequence, weights in zip(runs, sequences, self._smoother.run(sequences, runs), strict=True)
         ]
         return tracks[0] if one else tracks
@@ -358,7 +360,9 @@ class KernelBayesFilter(Observing, BaseEstimator):
     def _read_control(self, control: ArrayLike | None) -> Array | None:
         if control is None and self.controls_ is not None:
             raise ValueError("the filter was fitted with controls: pass the one that led to this observation")
-        return None if control is None else self._read_controls(np.reshape(np.asarray(control), (1, -1)), 1)
+        if control is None or self.controls_ is None:
+            return None
+        return self._read_controls(np.reshape(np.asarray(control), (1, *self.controls_.shape[1:])), 1)
 
     def _read_controls(self, controls: Any, steps: int) -> Array:
         assert self.control_kernel_ is not None
@@ -402,12 +406,11 @@ class KernelBayesFilter(Observing, BaseEstimator):
         }
         moments = run.moments if weights is None else None
         if moments is not None:
-            mean = moments[:, : self.points_.shape[1]]
             return DeferredTrack(
                 self.points_,
                 lambda: self._formed(run),
                 self.latent_kernel_,
-                mean=mean,
+                mean=moments,
                 known=known,
                 times=times,
                 names=self.state_names_,
@@ -419,16 +422,23 @@ class KernelBayesFilter(Observing, BaseEstimator):
     def _formed(self, run: Run) -> Array:
         """Weights (T, p) of a run, each row summing to one."""
         _check.fits_memory(len(run) * len(self.points_), "the weights of this track", "filter it in parts, or by step")
-        weights = self._recursion.formed(run)
-        return weights / weights.sum(1, keepdims=True) if self.normalise is None else weights
+        return self._summing_to_one(self._recursion.formed(run))
+
+    def _summing_to_one(self, weights: Array) -> Array:
+        """Weights as the papers print them need not sum to one; a distribution must."""
+        if self.normalise is not None:
+            return weights
+        total = weights.sum(1, keepdims=True)
+        empty = ~(total > 1e-12)
+        return np.where(empty, 1.0 / weights.shape[1], weights / np.where(empty, 1.0, total))
 
     def _belief(self, corrected: Corrected, observed: bool, novelty: float) -> Belief:
         recursion, moments = self._recursion, corrected.moments
         return Belief(
             self.points_,
-            lambda: recursion.weights(corrected)[0],
+            lambda: self._summing_to_one(recursion.weights(corrected))[0],
             self.latent_kernel_,
-            mean=None if moments is None else moments[0, : self.points_.shape[1]],
+            mean=None if moments is None or not moments.shape[1] else moments[0],
             observed=observed,
             total=float(corrected.total[0]) if observed else 1.0,
             novelty=novelty,

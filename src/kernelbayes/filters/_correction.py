@@ -4,10 +4,10 @@ A prior comes as its coordinates :math:`\nu` and, for rules whose posterior stan
 c of the transition that made it: its weights there are `v = V c`. With :math:`\gamma = \Gamma \nu` the weights of the pairs,
 the joint and the evidence of a rule are samples of features of x (see `rules.bayes`), each linear in :math:`\nu` or c.
 
-Constant time (Gebhardt et al. 2015, section 4). With g(a) = M' h(a) the expected features of x in state a, the rules "dmo"
-and "subspace" need of the m prior points only :math:`\sum_j v_j\, h^+(a_j)\, g(a_j)^\top` with
-:math:`h^+ = (h, 1, z, z^2)`, which is linear in c: a tensor of k (r + 1 + 2 d) r numbers made beforehand gives evidence,
-posterior mean and variance at a cost without m. It is exact: no projection of the weights on reference points is needed.
+Constant time (Gebhardt et al. 2015, sections 3.1 and 3.4). With g(a) = M' h(a) the expected features of x in state a, the
+rules "dmo" and "subspace" need of the m prior points only :math:`\sum_j v_j\, h^+(a_j)\, g(a_j)^\top` with
+:math:`h^+ = (h, 1, z)`, which is linear in c: a tensor of at most k (r + 1 + d) r numbers made beforehand gives the evidence
+and the posterior mean at a cost without m. It is exact: no projection of the weights on reference points is needed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from ._dynamics import Transition
 
 # Numbers held at most for the cores of many sequences at once, and for the tensor of the constant-time filter.
 _MOST_PRODUCTS, _MOST_TENSOR = 2**24, 2**25
+# Sum of the weights below which an observation is taken as missing.
+_LEAST_TOTAL = 1e-4
 # A prior is carried by the tensor where its points outnumber the coordinates so many times.
 _CARRIED = 4
 
@@ -43,18 +45,23 @@ class Corrected(NamedTuple):
     mean: Array  # (t, r) coordinates
     total: Array  # (t,) sum of the weights as the rule gives them
     weights: Array | None  # (t, p) on all points; None where they are not formed
-    moments: Array | None = None  # (t, 2 d): means of z and of z^2, where the weights are not formed
+    moments: Array | None = None  # (t, d): means of z, where the weights are not formed
     factors: tuple[Array, Array, Array] | None = None  # from which the weights can be formed
 
 
 def normalised(weights: Array, base: Array, how: str | None) -> tuple[Array, Array]:
-    """Weights (t, n) that sum to one, and their sums before; those that sum to nothing become the prior's."""
+    """Weights (t, n) that sum to one, and their sums before; those that sum to next to nothing become the prior's."""
     total = weights.sum(1)
     if how is None:
         return weights, total
-    empty = ~(np.abs(total) > 1e-8 * np.abs(weights).sum(1) + 1e-300)
+    empty = _says_nothing(total)
     out = complete(weights, 1.0, base) if how == "prior" else weights / np.where(empty, 1.0, total)[:, None]
     return (np.where(empty[:, None], base, out) if empty.any() else out), total
+
+
+def _says_nothing(total: Array) -> Array:
+    """Whether an observation is so far from all that was seen that dividing by the sum of the weights would be absurd."""
+    return ~(total > _LEAST_TOTAL)
 
 
 class PairsCorrection:
@@ -70,7 +77,8 @@ class PairsCorrection:
         """Weights (t, n) of the pairs under priors given by their coordinates, and by a ratio at all points if any."""
         gamma = mean @ self.ratio.T
         if ratio is not None:
-            gamma = gamma * ratio[:, : gamma.shape[1]]
+            product = gamma * ratio[:, : gamma.shape[1]]
+            gamma = np.where((product > 0.0).any(1, keepdims=True), product, gamma)
         if self.rule.truncated:
             gamma = np.maximum(gamma, 0.0)
         if self.normalise is None and ratio is None:
@@ -159,8 +167,8 @@ class PriorCorrection:
     def carries(self) -> bool:
         """Whether priors are carried by the tensor, at a cost that does not grow with the number of transitions."""
         m, k = self.transition.map.shape
-        size = k * (self._after.shape[1] + 1 + 2 * self._moments_of) * self._expected.shape[1]
-        return self._own_evidence and m > _CARRIED * k and size <= _MOST_TENSOR
+        size = k * (self._after.shape[1] + 1 + self._moments_of) * self._expected.shape[1]
+        return self._own_evidence and m > _CARRIED * k and size <= _MOST_TENSOR and self.normalise is not None
 
     @property
     def _moments_of(self) -> int:
@@ -217,12 +225,11 @@ class PriorCorrection:
     # ------------------------------------------------------------------------------- at a cost without the number of points
 
     def _make_tensor(self) -> tuple[Array, Array]:
-        """(k, r + 1 + 2 d, q) for `sum_j v_j h+(a_j) g(a_j)'`, and (k, r + 1 + 2 d) for `sum_j v_j h+(a_j)`."""
+        """(k, r + 1 + d, q) for `sum_j v_j h+(a_j) g(a_j)'`, and (k, r + 1 + d) for `sum_j v_j h+(a_j)`."""
         log, V, G = self.transition.log, self.transition.map, self.joint.factor
         left = [self._after, np.ones((len(V), 1))]
         if self._moments_of:
-            z = log.points[log.after]
-            left += [z, z * z]
+            left.append(log.points[log.after])
         extended = np.concatenate(left, axis=1)
         return np.stack([(extended * V[:, [i]]).T @ G for i in range(V.shape[1])]), V.T @ extended
 
@@ -253,13 +260,12 @@ class PriorCorrection:
 
     def _shares(self, total: Array, prior_total: Array) -> tuple[Array, Array]:
         """How much (t, 1) of the rule's weights and of the prior's make up the posterior."""
-        one, empty = np.ones_like(total), ~(np.abs(total) > 1e-8)
-        if self.normalise is None:
-            own, base = one, 0.0 * one
-        elif self.normalise == "prior":
+        one, empty = np.ones_like(total), _says_nothing(total)
+        if self.normalise == "prior":
             own, base = one, (1.0 - total) / prior_total
         else:
-            own, base = np.where(empty, 0.0, 1.0 / np.where(empty, 1.0, total)), np.where(empty, 1.0, 0.0)
+            own, base = 1.0 / np.where(empty, 1.0, total), 0.0 * one
+        own, base = np.where(empty, 0.0, own), np.where(empty, 1.0, base)
         return own[:, None], base[:, None]
 
     def formed(self, factors: tuple[Array, Array, Array]) -> Array:

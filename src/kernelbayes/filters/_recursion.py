@@ -68,9 +68,9 @@ class Run:
 
     @property
     def moments(self) -> Array | None:
-        """(T, 2 d) means of z and z^2, where every step knows them without its weights."""
-        found = [step.moments for step in self._steps]
-        return None if any(part is None for part in found) else np.stack([part[self._i] for part in found])  # type: ignore[index]
+        """(T, d) means of z, where every step knows them without its weights."""
+        found = [step.moments[self._i] for step in self._steps if step.moments is not None and step.moments.shape[1]]
+        return np.stack(found) if len(found) == len(self._steps) else None
 
     def prior(self, t: int) -> Prior:
         """The belief before the observation of step t."""
@@ -101,6 +101,9 @@ class Recursion:
         tol: float | None = None,
     ):
         self.log, self.settings, self.normalise = log, settings, normalise
+        self.tilt: Array | None = (
+            None  # (p,) a ratio that multiplies every prior; beliefs then start on the states after
+        )
         self.features: Features
         precision = (_tolerance(rule, settings), _MOST_LANDMARKS) if tol is None else (tol, _ROUGH_RANK)
         self.features, gram = coordinates(features, settings.kernel, log.observations, rng, *precision)
@@ -139,8 +142,9 @@ class Recursion:
             if isinstance(self.correct, PriorCorrection):
                 inputs = np.repeat(self.transition.uniform, count, 0)
                 return Prior(self.transition.mean(inputs), None, inputs)
-            mean = H[:n].mean(0)
-            weights = np.where(np.arange(p) < n, 1.0 / n, 0.0)
+            rows = np.arange(n) if self.tilt is None else self.log.after
+            mean, weights = H[rows].mean(0), np.zeros(p)
+            weights[rows] = 1.0 / len(rows)
         else:
             mean = mean_coordinates(self.states.features, given)
             weights = np.zeros(p)
@@ -169,7 +173,9 @@ class Recursion:
         if carries and prior.inputs is not None and prior.ratio is None:
             assert isinstance(self.correct, PriorCorrection)
             return self.correct.uncorrected(prior.mean, prior.inputs)
-        return Corrected(prior.mean, nothing, self.on_points(prior))
+        weights = self.on_points(prior)
+        mean = prior.mean if prior.ratio is None else weights @ self.states.coordinates
+        return Corrected(mean, nothing, weights)
 
     def predict(self, mean: Array, control: Array | None) -> Prior:
         """Beliefs one step ahead."""
@@ -226,6 +232,8 @@ class Recursion:
             if t:
                 control = _stacked([s.controls for s in ordered[:active]], t)
                 prior = self.predict(steps[-1].mean[:active], control)
+            if self.tilt is not None:
+                prior = prior._replace(ratio=np.tile(self.tilt, (active, 1)))
             f = np.stack([s.coordinates[t] for s in ordered[:active]])
             observed = np.array([s.observed[t] for s in ordered[:active]])
             steps.append(self.advance(prior, f, observed))

@@ -61,16 +61,20 @@ def _without_gaps(value: Any, name: str) -> tuple[Any, Array]:
         if none.all():
             return [], ~none
         kept = [row for row in value if row is not None]
-        kept, inner = _without_gaps(np.asarray(kept) if all(np.ndim(row) < 2 for row in kept) else kept, name)
         present = ~none
-        present[present] = inner
+        if len({np.shape(row) for row in kept}) > 1 or not isinstance(
+            kept[0], (int, float, list, tuple, np.ndarray, np.generic)
+        ):
+            return kept, present  # objects, sets of points: what the kernel makes of them
+        kept, present[present] = _without_gaps(np.asarray(kept), name)
         return kept, present
     array = _check.table(value, name)
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            return value, np.array([row is not None for row in value], dtype=bool)
+            present = np.array([row is not None for row in value], dtype=bool)
+            return array[present], present
     if array.ndim == 0:
         raise ValueError(f"{name} must be a table of rows, got one number")
     if array.dtype.kind != "f":
@@ -99,7 +103,9 @@ def read_log(
             raise ValueError(
                 "controls go with the transitions where these are given: transitions=(before, after, controls)"
             )
-        return Training(_with_transitions(X, Z, transitions, latent_kernel, control_kernel), lengths, None)
+        log = _with_transitions(X, Z, transitions, latent_kernel, control_kernel)
+        # of controlled transitions the rows' own controls are not known: settings are judged by single corrections
+        return Training(log, lengths if log.controls is None else np.ones(len(Z), dtype=int), None)
     last = np.cumsum(lengths) - 1
     before = np.setdiff1d(np.arange(len(Z)), last)
     if len(before) < 4:

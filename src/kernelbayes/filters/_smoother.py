@@ -2,12 +2,19 @@ r"""Smoothing: one filter forwards, one backwards, and Bayes' rule with the prod
 
 Given all observations the state at t has a density proportional to
 
-.. math:: p(x_t \mid z_t)\; p(z_t \mid x_{1:t-1})\; \frac{p(z_t \mid x_{t+1:T})}{p(z_t)}.
+.. math:: p(x_t \mid z_t)\; p(z_t \mid x_{1:t-1})\; \frac{q_t(z_t)}{p_b(z_t)}, \qquad
+          q_t(z) \propto p_b(z)\, p(x_{t+1:T} \mid z_t = z).
 
-The second factor is the prediction of the filter. The third is the prediction of a filter that runs through the sequence
-from its end, with every learned transition turned round, over the distribution of states in the log: the density ratio that
-the correction of that filter estimates anyway (`_dynamics.ratio_map`). Multiplying the weights of the second by the third,
-cut at zero, gives a prior, and the correction by x_t is that of the filter.
+The second factor is the prediction of the filter. For the third, with p_b and p_a the densities of the states before and
+after the learned transitions, a filter runs through the sequence from its end. Every transition turned round is
+:math:`p_b(b)\, p(a \mid b) / p_a(a)`, so
+
+.. math:: q_t(b) \propto \int \frac{p_b(b)\, p(a \mid b)}{p_a(a)}\;
+          p(x_{t+1} \mid a)\, q_{t+1}(a)\, \frac{p_a(a)}{p_b(a)}\, da :
+
+it starts from p_b, and its priors are multiplied by p_a / p_b before they are corrected. In a long log the two are nearly
+the same; in many short episodes they are not. All ratios are kernel density ratios (`_dynamics.ratio_map`), cut at zero.
+Where nothing is left of the product, the prediction of the forward filter is kept.
 """
 
 from __future__ import annotations
@@ -41,10 +48,11 @@ class Smoother:
 
     def __init__(self, forward: Recursion, backward: Recursion):
         self.forward, self.backward = forward, backward
-        H = forward.states.coordinates
-        pairs = H[: len(forward.log.observations)]
-        factor = conditional.operator(pairs.T @ pairs, len(pairs), forward.settings.prior_reg)
-        self._ratio = len(pairs) * solve(factor, H.T).T  # (p, r): from coordinates of a prediction to its ratio
+        H, log = forward.states.coordinates, forward.log
+        before = H[log.before]
+        factor = conditional.operator(before.T @ before, len(before), forward.settings.prior_reg)
+        self._ratio = len(before) * solve(factor, H.T).T  # (p, r): from coordinates of q to q / p_b at all points
+        backward.tilt = np.maximum(self._ratio @ H[log.after].mean(0), 0.0)
 
     def run(self, sequences: list[Observed], runs: list[Run]) -> list[Array]:
         """Weights (T, p) on all points for each sequence, from what the forward filter has made of it."""

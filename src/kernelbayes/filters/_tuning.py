@@ -144,23 +144,24 @@ def folds(log: Log, lengths: Array, controls: Array | None, rng: np.random.Gener
     """Cut a log of sequences of these lengths into folds; controls (n, c) are those of its rows."""
     stretches = _stretches(lengths)
     n = len(log.observations)
-    longest = max(len(rows) for rows in stretches)
-    usable = [i for i, rows in enumerate(stretches) if 2 * len(rows) > longest]
+    usual = float(np.median([len(rows) for rows in stretches]))
+    usable = [i for i, rows in enumerate(stretches) if 2 * len(rows) > usual]
     if n <= _FOLDED_ROWS:
         groups = [usable[k::_FOLDS] for k in range(_FOLDS)]
     else:
-        count = min(_MOST_STRETCHES, len(usable) // 3)
+        count = min(max(_MOST_STRETCHES, int(_MOST_STRETCHES * _STRETCH / usual)), len(usable) // 3)
         groups = [[usable[i] for i in np.linspace(0, len(usable) - 1, count + 2).astype(int)[1:-1]]]
     made = [_fold(log, [stretches[i] for i in group], controls, rng) for group in groups if group]
     return [fold for fold in made if fold is not None]
 
 
 def _stretches(lengths: Array) -> list[Array]:
-    """Rows of consecutive steps of one sequence."""
+    """Rows of consecutive steps of one sequence; shorter ones of a short log, so that there are some to leave out."""
+    size = min(_STRETCH, max(8, int(np.sum(lengths)) // 6))
     rows: list[Array] = []
     start = 0
     for length in lengths:
-        rows += np.array_split(np.arange(start, start + length), max(1, round(length / _STRETCH)))
+        rows += np.array_split(np.arange(start, start + length), max(1, round(length / size)))
         start += length
     return rows
 
