@@ -62,7 +62,8 @@ SETTINGS = dict(kernel=kb.Gaussian(1.5), latent_kernel=kb.Gaussian(1.5), reg=1e-
 
 @pytest.fixture(scope="module")
 def fitted():
-    return kb.KernelMonteCarloFilter(walk, stats.norm(0, STATIONARY), **SETTINGS, random_state=0).fit(X_TRAIN, Z_TRAIN)
+    model = kb.KernelMonteCarloFilter(walk, stats.norm(0, STATIONARY), **SETTINGS, particles=1500, random_state=0)
+    return model.fit(X_TRAIN, Z_TRAIN)
 
 
 # ---------------------------------------------------------------------------------------- the algorithm as printed
@@ -84,7 +85,7 @@ def test_the_algorithm_as_printed(rule, count):
     new[4] = new[5] = None
     start = rng.normal(size=(35, 2))
     eps, delta = 1e-3, 1e-2 if rule == "iw" else 1e-4
-    exact, _ = kernel_monte_carlo(
+    exact = kernel_monte_carlo(
         X,
         Z,
         new,
@@ -190,26 +191,47 @@ def test_a_log_of_a_linear_system_is_enough():
     assert 1 <= model.trials_ <= 6
 
 
+def volatile(rng, states):
+    """The sensor of model 2a: noise that grows with the state."""
+    return 0.5 * np.exp(states / 2.0) * rng.normal(size=states.shape)
+
+
 def test_knowing_the_transition_beats_learning_it():
-    """Model 4a, where states and observations jump: against a learned transition, and a particle filter that knows all."""
+    """Model 2a: the same rule and settings with a transition learned from 1,000 steps, and a filter that knows all."""
     rng = np.random.default_rng(0)
-    states, observations = jumps(200, 1)
-    before = rng.uniform(-3, 3, (1000, 1))
-    known = kb.KernelMonteCarloFilter(jumping, [stats.uniform(-3, 6)], tune=6, random_state=0)
-    known.fit(observations, states)
-    learned = kb.KernelBayesFilter(tune=6, random_state=0)
-    learned.fit(observations, states, transitions=(before, jumping(rng, before)))
-    tests = [jumps(100, seed) for seed in range(20, 30)]
-    truth = np.concatenate([states for states, _ in tests])
+    pairs, path = rng.uniform(-6, 6, (300, 1)), simulated(walk, np.zeros((1, 1)), 1001, rng)
+    seen = volatile(rng, pairs)
+    settings = dict(SETTINGS, kernel=kb.Gaussian(kb.median_lengthscale(seen)), rule="kbr", random_state=0)
+    known = kb.KernelMonteCarloFilter(walk, stats.norm(0, STATIONARY), **settings).fit(seen, pairs)
+    learned = kb.KernelBayesFilter(**settings, transition_reg=1e-3)
+    learned.fit(seen, pairs, transitions=(path[:-1], path[1:]), ordered=False)
+    truth = [simulated(walk, rng.normal(0, STATIONARY, (1, 1)), 100, rng) for _ in range(8)]
+    new = [volatile(rng, states) for states in truth]
     errors = [
-        rmse(np.concatenate([track.mean for track in model.filter([seen for _, seen in tests])]), truth)
+        rmse(np.concatenate([track.mean for track in model.filter(new)]), np.concatenate(truth))
         for model in (known, learned)
     ]
-    floor = np.concatenate(
-        [bootstrap(seen, rng.uniform(-3, 3, (3000, 1)), jumping, wrapped_likelihood, rng) for _, seen in tests]
-    )
-    assert errors[0] < errors[1]
-    assert errors[0] < 1.06 * rmse(floor, truth)
+    best = [bootstrap(y, rng.normal(0, STATIONARY, (3000, 1)), walk, volatile_likelihood, rng) for y in new]
+    assert errors[0] < 0.9 * errors[1]
+    assert errors[0] < 1.3 * rmse(np.concatenate(best), np.concatenate(truth))
+
+
+def volatile_likelihood(y, x):
+    """Of model 2a, up to a constant."""
+    return np.exp(-2.0 * (y * np.exp(-x[:, 0] / 2.0)) ** 2 - x[:, 0] / 2.0)
+
+
+def test_states_and_observations_that_jump():
+    """Model 4a with 300 pairs from a log, against a particle filter that knows the sensor too."""
+    rng = np.random.default_rng(0)
+    states, observations = jumps(300, 1)
+    model = kb.KernelMonteCarloFilter(jumping, [stats.uniform(-3, 6)], tune=4, random_state=0)
+    model.fit(observations, states)
+    tests = [jumps(100, seed) for seed in range(20, 26)]
+    truth = np.concatenate([states for states, _ in tests])
+    ours = np.concatenate([track.mean for track in model.filter([seen for _, seen in tests])])
+    best = [bootstrap(seen, rng.uniform(-3, 3, (3000, 1)), jumping, wrapped_likelihood, rng) for _, seen in tests]
+    assert rmse(ours, truth) < 1.06 * rmse(np.concatenate(best), truth)
 
 
 def wrapped_likelihood(y, x):
@@ -305,7 +327,7 @@ def test_the_same_seed_gives_the_same_answer_in_any_company(fitted):
 )
 def test_beliefs_about_the_first_state(initial, fitted):
     """N(2, 0.8^2), and then an observation of 0: N(1.22, 0.62^2); or none: N(1.8, 1.23^2) one step on."""
-    assert fitted.filter([[0.0]], initial=initial).mean[0] == pytest.approx(1.22, abs=0.15)
+    assert fitted.filter([[0.0]], initial=initial).mean[0] == pytest.approx(1.22, abs=0.3)
     alone = fitted.filter([[np.nan], [np.nan]], initial=initial)
     assert alone.mean[1] == pytest.approx(1.8, abs=0.15)
     assert alone.std[1] == pytest.approx(1.23, abs=0.15)
@@ -511,7 +533,7 @@ def test_bad_settings(settings, message):
 
 def test_bad_data(fitted):
     fresh = clone(fitted)
-    with pytest.raises(ValueError, match="observations has 300 rows but controls has 299|has 299"):
+    with pytest.raises(ValueError, match="observations has 300 rows but states has 299"):
         fresh.fit(X_TRAIN, Z_TRAIN[:-1])
     with pytest.raises(ValueError, match="states has 300 rows but controls has 4"):
         fresh.fit(X_TRAIN, Z_TRAIN, np.ones(4))

@@ -15,16 +15,16 @@ def herding(w, K, size):
 
 
 def kernel_monte_carlo(X, Z, observations, kernel, latent, start, move, *, rule, eps, delta, count, herded):
-    """Kanagawa (2016), Algorithm 4: weights (T, n), and those of the priors (T, n).
+    """Kanagawa (2016), Algorithm 4: weights (T, n).
 
     `kernel` and `latent` are functions of two tables, `start` the particles at the first step and `move(states, t)` the
     transition. As in the library, the weights of a prior on the pairs are divided by their sum. A missing observation is
-    None: the particles move on as they are.
+    None: the particles move on as they are, and what is told of the state are the prior's weights, cut at zero.
     """
     n = len(Z)
     GX, GY = latent(Z, Z), kernel(X, X)
     inverse = np.linalg.inv(GX + n * eps * np.eye(n))
-    weights, priors, w = [], [], None
+    weights, w = [], None
     particles = start
     for t, y in enumerate(observations):
         if t:
@@ -37,14 +37,14 @@ def kernel_monte_carlo(X, Z, observations, kernel, latent, start, move, *, rule,
         if rule == "iw":
             gamma = np.maximum(gamma, 0.0)
         gamma = gamma / gamma.sum()
-        priors.append(gamma)
         w = None
         if y is not None:
             k = kernel(X, y[None])
             w = (importance_weighted if rule == "iw" else kanagawa)(GY, k, gamma, delta)[0]
             w = w / w.sum()
-        weights.append(gamma if w is None else w)
-    return np.array(weights), np.array(priors)
+        cut = np.maximum(gamma, 0.0)
+        weights.append(cut / cut.sum() if w is None else w)
+    return np.array(weights)
 
 
 def kalman(observations, a, q, r, mean, variance):

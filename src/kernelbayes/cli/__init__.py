@@ -64,7 +64,7 @@ def _experiment(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             print("\nstopped; the same command goes on from here", file=sys.stderr)
             return 130
-        except OSError as reason:  # a full disk, a file where a folder should be
+        except (OSError, ImportError) as reason:  # a full disk, a file where a folder should be, an extra not installed
             raise Refusal(str(reason)) from None
         print("\n".join(["", *done.lines()]), flush=True)
     return 0

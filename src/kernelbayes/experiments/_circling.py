@@ -30,7 +30,7 @@ from ..kernels import Gaussian, median_lengthscale
 from ._baselines import extended_kalman, particle_filter, regression
 from ._estimates import show
 from ._expected import expected_warnings
-from ._figures import ACCENT, FAINT, GOLD, GREEN, INK, SECOND, curves, panels
+from ._figures import ACCENT, FAINT, GOLD, GREEN, INK, SECOND, curves, few_ticks, panels
 from ._result import Claim, Result, Table, columns, verdict
 from ._study import Runs, Study
 from ._systems import Circle, Sequence, simulate
@@ -291,5 +291,6 @@ def _figure(runs: Runs, title: str) -> Any:
                     str(length), (x, y), (3, 3), textcoords="offset points", fontsize=7, color=_COLOURS[name]
                 )
     right.set(xscale="log", xlabel="seconds to learn, choose settings and filter")
+    few_ticks(right.xaxis)
     right.set_title("The same against time; numbers are steps of training", fontsize=10)
     return figure

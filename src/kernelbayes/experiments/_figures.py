@@ -42,3 +42,12 @@ def curves(ax: Any, x: Array, runs: Runs, series: Mapping[str, tuple[str, str]],
             **style,
         )
     ax.set(xscale="log", yscale="log")
+
+
+def few_ticks(axis: Any) -> None:
+    """Plain numbers at 1, 2 and 5 of each decade of a logarithmic axis: readable on one that spans less than two."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())

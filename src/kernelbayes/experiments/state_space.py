@@ -33,7 +33,7 @@ from ..kernels import Gaussian, Kernel, median_lengthscale
 from ._baselines import NeighbourLikelihood, ProcessLikelihood, particle_filter, printed_seconds
 from ._estimates import Estimate, jackknife, mean, rate, show
 from ._expected import expected_warnings
-from ._figures import ACCENT, FAINT, GOLD, GREEN, INK, PURPLE, SECOND, curves, panels
+from ._figures import ACCENT, FAINT, GOLD, GREEN, INK, PURPLE, SECOND, panels
 from ._result import Claim, Result, Table, verdict
 from ._study import Runs, Study
 from ._systems import MODELS, Sequence, StateSpace, simulate
@@ -232,7 +232,7 @@ def _tables(runs: Runs) -> list[Table]:
 
 
 def _label(name: str) -> str:
-    return "KMCF as printed" if name == "printed" else {**_METHODS, **_EXTRA}[name][0]
+    return "rule as printed" if name == "printed" else {**_METHODS, **_EXTRA}[name][0]
 
 
 def _power(runs: Runs, name: str) -> Estimate:
@@ -360,15 +360,18 @@ def _figure(runs: Runs) -> Any:
     order = sorted(models, key=lambda model: (model[1], model[0]))
     for ax, model in zip(np.ravel(axes), order, strict=False):
         part = runs.where(model=model)
-        curves(ax, part.case("n"), part, {name: style for name, style in _METHODS.items() if name != "particles"})
-        ax.plot(part.case("n"), part.mean("particles"), color=FAINT, lw=1.4, ls="--", label=_METHODS["particles"][0])
-        ax.set(xlabel="n", yscale="linear")
+        for name, (label, colour) in _METHODS.items():
+            low, middle, high = np.quantile(part[name], [0.25, 0.5, 0.75], axis=1)
+            style = "--" if name == "particles" else "o-"
+            ax.plot(part.case("n"), middle, style, color=colour, lw=1.4, ms=4, label=label)
+            ax.fill_between(part.case("n"), low, high, color=colour, alpha=0.08, linewidth=0)
+        ax.set(xlabel="n", xscale="log")
         ax.set_xticks(part.case("n"), [str(n) for n in part.case("n")])
         ax.minorticks_off()
         ax.set_title(f"model {model}", fontsize=10)
     for ax in np.ravel(axes)[len(models) :]:
         ax.set_visible(False)
-    np.ravel(axes)[0].set_ylabel("root mean squared error")
+    np.ravel(axes)[0].set_ylabel("RMSE: median, quartiles")
     np.ravel(axes)[0].legend(frameon=False, fontsize=7)
     return figure
 

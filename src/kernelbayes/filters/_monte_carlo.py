@@ -92,17 +92,18 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
     Example:
         >>> import numpy as np, kernelbayes as kb
         >>> from scipy import stats
-        >>> def drive(rng, place, control):  # known: how a step goes wrong
-        ...     return place + control + 0.3 * rng.normal(size=place.shape)
+        >>> def drift(rng, level, control):  # known: what a step does to the level
+        ...     return 0.9 * level + control + 0.5 * rng.normal(size=level.shape)
         >>> rng = np.random.default_rng(0)
-        >>> places = rng.uniform(-1, 11, (300, 1))  # where the sensor was tried: bright at 3 and at 7
-        >>> light = lambda z: np.exp(-((z - 3) ** 2)) + np.exp(-((z - 7) ** 2)) + 0.1 * rng.normal(size=z.shape)
-        >>> kmcf = kb.KernelMonteCarloFilter(drive, stats.uniform(0, 10), tune=0, random_state=0)
-        >>> kmcf = kmcf.fit(light(places), places)
-        >>> controls = np.full((20, 1), 0.5)  # a new path, from about 0 to about 10
-        >>> truth = np.cumsum(controls + 0.3 * rng.normal(size=(20, 1)), axis=0)
-        >>> track = kmcf.filter(light(truth), controls)
-        >>> bool(track.score(truth).rmse[0] < 1.0)  # although each reading fits two places or four
+        >>> gauge = lambda level: np.tanh(level / 2) + 0.3 * rng.normal(size=level.shape)  # not known: tried out
+        >>> levels = rng.uniform(-5, 5, (300, 1))
+        >>> kmcf = kb.KernelMonteCarloFilter(drift, stats.norm(0, 1), tune=0, random_state=0)
+        >>> kmcf = kmcf.fit(gauge(levels), levels)
+        >>> controls, truth = rng.normal(size=(50, 1)), np.zeros((50, 1))
+        >>> for t in range(1, 50):
+        ...     truth[t] = drift(rng, truth[t - 1], controls[t])
+        >>> track = kmcf.filter(gauge(truth), controls)
+        >>> bool(track.score(truth).rmse[0] < 0.4 * truth.std())  # the gauge alone leaves half of the spread
         True
         >>> kmcf.predict(2, [[0.5], [0.5]]).mean.shape
         (2, 1)
@@ -304,7 +305,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         recursion, now = self._recursion, self._now
         ((f, observed, novelty),) = self._seen([self._one_row(observation)], ["observation"])
         if now is None:
-            rng, cloud, time = np.random.default_rng(self._seed), recursion.start(self._start), 0
+            rng, cloud, time = recursion.noise(), recursion.start(self._start), 0
         else:
             rng, time = now.rng, now.time + 1
             (cloud,) = recursion.sources([now.cloud], now.found, now.observed)
@@ -326,14 +327,14 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         steps = _check.count(steps, "steps")
         recursion, now = self._recursion, self._now
         if now is None:
-            rng, cloud, time = np.random.default_rng(self._seed), recursion.start(self._start), 0
+            rng, cloud, time = recursion.noise(), recursion.start(self._start), 0
         else:
             rng, time = deepcopy(now.rng), now.time  # what comes after does not depend on whether this was asked
             (cloud,) = recursion.sources([now.cloud], now.found, now.observed)
         weights = np.empty((steps, len(self.points_)))
         for t, at in enumerate(self._at(np.arange(time + 1, time + 1 + steps), controls)):
             cloud = recursion.moved(cloud, at, rng)
-            weights[t] = recursion.correct.gamma(recursion.prior([cloud]).mean)[0]
+            weights[t] = recursion.on_states(recursion.prior([cloud]))[0]
         diagnostics = TrackDiagnostics.of(weights, observed=np.zeros(steps, dtype=bool))
         return Track(self.points_, weights, self.latent_kernel_, diagnostics, names=self._names)
 

@@ -34,8 +34,8 @@ from ..features import Features, Recipe, factored
 from ..features._herding import Pool, herd
 from ..kernels import Linear
 from ._correction import Corrected, PairsCorrection, Prior
-from ._dynamics import Log, States, coordinates, ratio_map
-from ._recursion import Observed, Run, Settings, _merged, _one, _some, _tolerance
+from ._dynamics import _MOST_LANDMARKS, Log, States, coordinates, ratio_map
+from ._recursion import _ROUGH_RANK, Observed, Run, Settings, _merged, _one, _some, _tolerance
 from ._samplers import Sampler
 
 
@@ -88,8 +88,8 @@ class ParticleRecursion:
         self.log, self.settings, self.particles, self.seed = log, settings, particles, seed
         self.sampler = sampler
         self.features: Features
-        tol = _tolerance(rule, settings) if tol is None else tol
-        self.features, gram = coordinates(features, settings.kernel, log.observations, rng, tol)
+        precision = (_tolerance(rule, settings), _MOST_LANDMARKS) if tol is None else (tol, _ROUGH_RANK)
+        self.features, gram = coordinates(features, settings.kernel, log.observations, rng, *precision)
         if isinstance(gram, Dense) and rule != "iw":
             self.features, gram = factored(self.features, gram)
         self.states = States.of(log, latent_features, settings.latent_kernel, rng)
@@ -105,6 +105,10 @@ class ParticleRecursion:
         n = len(self.log.points)
         return Weighted(self.log.points, np.full(n, 1.0 / n)) if given is None else given
 
+    def noise(self) -> np.random.Generator:
+        """Random numbers for the transition, independent of those that the first particles are made of."""
+        return np.random.default_rng([self.seed, 1])
+
     def prior(self, clouds: Sequence[Weighted]) -> Prior:
         """Beliefs given by particles, as priors of the correction."""
         if clouds[0].distribution is not None:
@@ -118,11 +122,17 @@ class ParticleRecursion:
         means = mean_coordinates(self.states.features, Weighted(points, weights))
         return Prior(np.ascontiguousarray(means.T))
 
+    def on_states(self, prior: Prior) -> Array:
+        """Weights (t, n) of priors on the states of the pairs, none below zero."""
+        gamma = np.maximum(self.correct.gamma(prior.mean), 0.0)
+        total = gamma.sum(1, keepdims=True)
+        return np.where(total > 0.0, gamma / np.where(total > 0.0, total, 1.0), 1.0 / gamma.shape[1])
+
     def advance(self, prior: Prior, f: Array, observed: Array) -> Corrected:
         """Beliefs after one time step: corrected where there is an observation, the prior's weights where there is none."""
         if observed.all():
             return self.correct(prior, f)
-        kept = Corrected(prior.mean, np.full(len(prior.mean), np.nan), self.correct.gamma(prior.mean))
+        kept = Corrected(prior.mean, np.full(len(prior.mean), np.nan), self.on_states(prior))
         if not observed.any():
             return kept
         return _merged(kept, self.correct(_some(prior, observed), f[observed]), observed)
@@ -161,7 +171,7 @@ class ParticleRecursion:
         order = np.argsort([-len(s.observed) for s in sequences], kind="stable")
         ordered = [sequences[i] for i in order]
         lengths = np.array([len(s.observed) for s in ordered])
-        rngs = [np.random.default_rng(self.seed) for _ in ordered]
+        rngs = [self.noise() for _ in ordered]
         clouds = [self.start(given)] * len(ordered)
         steps: list[Corrected] = []
         priors: list[Prior] = []
