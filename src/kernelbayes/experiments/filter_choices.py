@@ -37,7 +37,7 @@ from . import _systems
 from ._baselines import particle_filter, regression
 from ._estimates import Estimate, jackknife, rate, show
 from ._expected import expected_warnings
-from ._figures import ACCENT, FAINT, GOLD, INK, SECOND, curves, panels
+from ._figures import ACCENT, FAINT, GOLD, INK, SECOND, curves, few_ticks, panels
 from ._result import Claim, Result, Table, columns, verdict
 from ._study import Runs, Study
 
@@ -442,6 +442,7 @@ def _figure(runs: Runs, settings: Mapping[str, Any]) -> Any:
     errors.set_title(f"Length of the log ({_GROWTH_SYSTEM})", fontsize=10)
     _by_length(times, runs, settings, "step")
     times.set(ylabel="milliseconds a step")
+    few_ticks(times.yaxis)
     times.set_title("Time of a step", fontsize=10)
     times.legend(frameon=False, fontsize=8)
     return figure
@@ -476,4 +477,3 @@ def _by_length(ax: Any, runs: Runs, settings: Mapping[str, Any], name: str) -> N
         curves(ax, part.case("n"), part, {name: (label, colour)})
     _plain_ticks(ax, settings["sizes"])
     ax.set_xlabel("steps in the log")
-    ax.yaxis.set_major_formatter("{x:g}")
