@@ -19,6 +19,8 @@ import sys
 from pathlib import Path
 
 import filters
+import inference
+import simulation
 from timing import best_of
 
 HERE = Path(__file__).parent
@@ -501,6 +503,8 @@ BENCHMARKS = {
         "at most 0.3 s",
     ),
     **filters.BENCHMARKS,
+    **simulation.BENCHMARKS,
+    **inference.BENCHMARKS,
 }
 
 
@@ -512,11 +516,17 @@ def measure(contender):
     return json.loads(out.splitlines()[-1])
 
 
+def _contender(name):
+    """The function of that name, here or in one of the modules of contenders."""
+    places = (sys.modules[__name__], filters, simulation, inference)
+    return next(getattr(place, name) for place in places if hasattr(place, name))
+
+
 def contend(contender):
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     try:
-        found = (globals().get(contender) or getattr(filters, contender))()
+        found = _contender(contender)()
     except ImportError as reason:  # a peer that is not installed, or not for this Python
         found = {"skipped": str(reason)}
     found["peak_gb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
@@ -535,7 +545,7 @@ def row(name):
         for key in ("points", "error", "pvalue", "mmd", "weight")
         if key in a
     )
-    extra = "; ".join(filter(None, [extra, a.get("also")]))
+    extra = "; ".join(filter(None, [extra, a.get("also"), f"peer: {b['also']}" if b and "also" in b else None]))
     cells = [
         title,
         f"{a['seconds']:.3g} s",

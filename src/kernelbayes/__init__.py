@@ -59,6 +59,9 @@ from .kernels import (
 )
 from .kernels._distributions import Mixture, NoClosedForm
 from .learning import MLP, BoundWarning, ConvNet, LearnedFeatures, Optimum, learn_features, minimise
+from .lfi import Calibration, ParameterPosterior, Prior, calibrate, infer
+from .lfi._predictive import PredictiveCheck
+from .simulation import Failure, Runs, SimulationError, SimulationWarning, open_runs, simulate
 
 __version__ = "0.1.0.dev0"
 
@@ -67,6 +70,7 @@ __all__ = [
     "AnalyticEmbedding",
     "BoundWarning",
     "Brownian",
+    "Calibration",
     "ConditionalEmbedding",
     "ConvNet",
     "Covariance",
@@ -75,6 +79,7 @@ __all__ = [
     "DensityRatio",
     "Exact",
     "FactorisationError",
+    "Failure",
     "Features",
     "FunctionKernel",
     "Gaussian",
@@ -97,16 +102,22 @@ __all__ = [
     "NoClosedForm",
     "OneHot",
     "Optimum",
+    "ParameterPosterior",
     "PeriodicSobolev",
     "Polynomial",
     "Posterior",
     "PosteriorWarning",
     "Posteriors",
     "PrecomputedKernel",
+    "PredictiveCheck",
+    "Prior",
     "RandomFourier",
     "RationalQuadratic",
     "Recipe",
+    "Runs",
     "SetKernel",
+    "SimulationError",
+    "SimulationWarning",
     "SpatialPyramid",
     "Subspace",
     "TestResult",
@@ -114,10 +125,12 @@ __all__ = [
     "TrackDiagnostics",
     "TrackScore",
     "bayes_rule",
+    "calibrate",
     "embed",
     "herd_subset",
     "hsic",
     "hsic_test",
+    "infer",
     "learn_features",
     "load",
     "median_lengthscale",
@@ -125,8 +138,10 @@ __all__ = [
     "mmd",
     "mmd_test",
     "nonnegative",
+    "open_runs",
     "positive",
     "resample",
     "save",
+    "simulate",
     "unit_interval",
 ]

@@ -8,7 +8,17 @@ from .features import Recipe, represent
 from .kernels import Kernel
 
 #: Attributes that are rebuilt on use, and so left out of pickles and files.
-DERIVED = ("_gram_cache", "_surroundings", "_recursion_cache", "_smoother_cache", "_reach_cache")
+DERIVED = (
+    "_gram_cache",
+    "_surroundings",
+    "_recursion_cache",
+    "_smoother_cache",
+    "_reach_cache",
+    "_mixture_cache",
+    "_proposal_cache",
+    "_draws_cache",
+    "_frozen_cache",
+)
 
 _EXAMPLES = {Kernel: "kb.Gaussian(1.0)", Recipe: "kb.Subspace(500)"}
 

@@ -28,6 +28,9 @@ from .kernels._distributions import Column, Independent, Mixture, Normal
 from .learning import Optimum
 from .learning._conditional import ConditionalParameters, Regulariser
 from .learning._networks import MLP, ConvNet, Standardised
+from .lfi import ParameterPosterior, Prior
+from .lfi._blocks import Block
+from .lfi._law import Law
 
 SCHEMA = 1
 _ROOTS: tuple[type, ...] = (
@@ -56,6 +59,10 @@ _ROOTS: tuple[type, ...] = (
     MLP,
     ConvNet,
     Standardised,
+    Prior,
+    Block,
+    Law,
+    ParameterPosterior,
 )
 
 

@@ -6,10 +6,11 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from .. import __version__, demos, experiments
 from .._catalogue import Catalogue
-from . import _filter
+from . import _filter, _infer
 from ._refusal import Refusal, folder, seed
 
 
@@ -43,7 +44,8 @@ def _demo(arguments: argparse.Namespace) -> int:
         _heading(demos.title(name))
         report = demos.run(name, out, arguments.seed)
         print("\n".join(report.lines))
-        print(f"\n{time.perf_counter() - start:.1f} s. Figure: {', '.join(map(str, report.figures))}", flush=True)
+        figures = f"Figure{'s' * (len(report.figures) > 1)}: {', '.join(map(str, report.figures))}"
+        print(f"\n{time.perf_counter() - start:.1f} s. {figures}", flush=True)
     return 0
 
 
@@ -54,13 +56,17 @@ def _experiment(arguments: argparse.Namespace) -> int:
     if not arguments.names:
         raise Refusal("name an experiment; --list shows them")
     _known("experiment", arguments.names, experiments.EXPERIMENTS)
+    if arguments.data is not None:
+        _check_data(arguments.data, arguments.names)
     out = folder(arguments.out)
     for name in arguments.names:
         module = experiments.EXPERIMENTS[name]
         _heading(module.TITLE)
         print(module.SOURCE + (" (a quick run: fewer repeats and cases)" if arguments.quick else ""), flush=True)
         try:
-            done = experiments.run(name, out, arguments.seed, arguments.quick, progress=True, fresh=arguments.fresh)
+            done = experiments.run(
+                name, out, arguments.seed, arguments.quick, progress=True, fresh=arguments.fresh, data=arguments.data
+            )
         except KeyboardInterrupt:
             print("\nstopped; the same command goes on from here", file=sys.stderr)
             return 130
@@ -68,6 +74,16 @@ def _experiment(arguments: argparse.Namespace) -> int:
             raise Refusal(str(reason)) from None
         print("\n".join(["", *done.lines()]), flush=True)
     return 0
+
+
+def _check_data(data: str, names: Sequence[str]) -> None:
+    """Refuse a folder that some experiment would not read, before any is run."""
+    for name in names:
+        file = getattr(experiments.EXPERIMENTS[name], "DATA", None)
+        if file is None:
+            raise Refusal(f"the experiment {name} reads no data; leave out --data")
+        if not (Path(data) / file).is_file():
+            raise Refusal(f"there is no file {file} in {data}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,10 +99,14 @@ def _parser() -> argparse.ArgumentParser:
     experiment = commands.add_parser("experiment", help="repeat a published experiment and check its claims")
     experiment.add_argument("names", nargs="*", metavar="NAME", help="which experiments to run")
     experiment.add_argument("--quick", action="store_true", help="fewer repeats and cases, to see it work")
+    experiment.add_argument(
+        "--data", metavar="DIR", help="folder with the data that an experiment can use (default: made-up data)"
+    )
     experiment.add_argument("--fresh", action="store_true", help="forget the repeats saved by an earlier call")
     _shared_options(experiment, "experiments", "kernelbayes-experiments")
     experiment.set_defaults(run=_experiment)
     _filter.add_command(commands)
+    _infer.add_command(commands)
     return parser
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +27,7 @@ from ._columns import (
     steps_of,
     times_of,
 )
-from ._refusal import Refusal, names, seed, share, target, whole
+from ._refusal import Refusal, names, plainly, seed, share, target, whole
 
 _MOST_FIGURES = 20
 
@@ -83,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = [arguments.train, arguments.load, arguments.test]
     out, plot, saved = (target(path, inputs) for path in (arguments.out, arguments.plot, arguments.save))
     _check_format(plot)
-    with _plainly():
+    with plainly():
         test = read_table(arguments.test) if arguments.test else None
         train = read_table(arguments.train) if arguments.train else None
         kept = _loaded(arguments.load) if arguments.load else None
@@ -126,22 +124,6 @@ def _check_format(plot: Path | None) -> None:
     known = FigureCanvasAgg.get_supported_filetypes()
     if plot.suffix.lower().removeprefix(".") not in known:
         raise Refusal(f"cannot draw {plot}: its name must end in one of {', '.join(sorted(known))}")
-
-
-@contextmanager
-def _plainly() -> Iterator[None]:
-    """Say what is wrong with the input in one line, and warnings as notes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        try:
-            yield
-        except (ValueError, OSError) as reason:
-            raise Refusal(" ".join(str(reason).split())) from None
-        except MemoryError:
-            raise Refusal("the tables are too large for the memory of this machine") from None
-        finally:
-            for text in dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught):
-                print(f"note    {text}")
 
 
 # --------------------------------------------------------------------------------------------------- learning

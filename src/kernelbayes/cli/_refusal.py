@@ -4,11 +4,38 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from ..embeddings import PosteriorWarning
+from ..simulation import SimulationError
 
 
 class Refusal(Exception):
     """Something in the arguments or files that stops a command, in one line."""
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Say what is wrong with the input in one line, and warnings as notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        try:
+            yield
+        except (ValueError, OSError) as reason:
+            raise Refusal(" ".join(str(reason).split())) from None
+        except SimulationError as reason:
+            told = [line for line in str(reason).splitlines() if "attribute `runs`" not in line]  # for Python only
+            raise Refusal(" ".join(" ".join(told).split())) from None
+        except MemoryError:
+            raise Refusal("the tables are too large for the memory of this machine") from None
+        finally:
+            labels = ["beware" if issubclass(warning.category, PosteriorWarning) else "note" for warning in caught]
+            texts = [" ".join(str(warning.message).split()) for warning in caught]
+            for label, text in dict.fromkeys(zip(labels, texts, strict=True)):
+                print(f"{label:8}{text}")
 
 
 def seed(text: str) -> int:
@@ -42,6 +69,17 @@ def share(text: str) -> float:
         value = -1.0
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"a number between 0 and 1 was wanted, got {text!r}")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A time in seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"a number of seconds was wanted, got {text!r}")
     return value
 
 

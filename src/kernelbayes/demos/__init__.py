@@ -12,7 +12,10 @@ from pathlib import Path
 from .._catalogue import Catalogue
 
 #: Name on the command line -> module, in the order in which they are shown.
-DEMOS = Catalogue(__name__, {"conditional": "conditional_density", "bayes": "bayes_rule", "filter": "filter"})
+DEMOS = Catalogue(
+    __name__,
+    {"conditional": "conditional_density", "bayes": "bayes_rule", "filter": "filter", "inference": "inference"},
+)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Published experiments as commands, one module each.
 
 An experiment is a module with a one-line `TITLE`, its `SOURCE`, and a function `run(study)` that prints nothing and returns
-a `Result`. To add one, write the module and name it in `EXPERIMENTS`. Most need little more than a function of one repeat:
+a `Result`. If it can use data that the project does not contain, `DATA` names the file, and `study.read` reads it. To add
+one, write the module and name it in `EXPERIMENTS`. Most need little more than a function of one repeat:
 
     def _once(settings, rng):
         ...
@@ -62,6 +63,9 @@ EXPERIMENTS = Catalogue(
         "state-space": "state_space",
         "pendulum": "pendulum",
         "filter-choices": "filter_choices",
+        "exponential-gamma": "exponential_gamma",
+        "blowfly": "blowfly",
+        "lotka-volterra": "lotka_volterra",
     },
 )
 
@@ -92,7 +96,13 @@ class Outcome:
 
 
 def run(
-    name: str, out: Path | str, seed: int = 0, quick: bool = False, progress: bool = False, fresh: bool = False
+    name: str,
+    out: Path | str,
+    seed: int = 0,
+    quick: bool = False,
+    progress: bool = False,
+    fresh: bool = False,
+    data: Path | str | None = None,
 ) -> Outcome:
     """Run an experiment by its name on the command line and write its files into the folder `out`.
 
@@ -103,10 +113,13 @@ def run(
         quick: fewer repeats and cases; files of its own, `<name>-quick.*`.
         progress: show a progress bar on standard error, if that is a terminal.
         fresh: forget the repeats that an earlier call has saved.
+        data: the folder with the files that the experiment's `DATA` names; without it, it makes do with made-up data.
     """
     start = time.perf_counter()
     module = EXPERIMENTS[name]
-    study = Study(name, Path(out), seed, quick, progress)
+    if data is not None and not hasattr(module, "DATA"):
+        raise ValueError(f"the experiment {name} reads no data")
+    study = Study(name, Path(out), seed, quick, progress, None if data is None else Path(data))
     study.out.mkdir(parents=True, exist_ok=True)
     if fresh:
         study.journal.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import math
@@ -23,7 +24,7 @@ Once = Callable[[Mapping[str, Any], np.random.Generator], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Study:
-    """One call of an experiment: where its files go, its seed, and whether it is a quick one.
+    """One call of an experiment: where its files go, its seed, whether it is a quick one, and the folder of its data.
 
     A quick run has files of its own, so that it never replaces the results of a full one.
     """
@@ -33,6 +34,7 @@ class Study:
     seed: int = 0
     quick: bool = False
     progress: bool = False
+    data: Path | None = None
 
     def path(self, ending: str) -> Path:
         """A file of this experiment in the folder for results."""
@@ -42,6 +44,18 @@ class Study:
     def journal(self) -> Path:
         """Where finished repeats are kept, one line of JSON each."""
         return self.out / "runs" / f"{self.name}{'-quick' if self.quick else ''}-seed{self.seed}.jsonl"
+
+    def read(self, file: str, column: str) -> Array | None:
+        """A column of numbers of a CSV file in the folder of data, or None where no folder was named."""
+        if self.data is None:
+            return None
+        path = self.data / file
+        with path.open(encoding="utf-8", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        try:
+            return np.array([float(row[column]) for row in rows])
+        except (KeyError, TypeError, ValueError):
+            raise OSError(f"{path} must have a column {column!r} of numbers") from None
 
     def save(self, figure: Any, part: str = "") -> Path:
         """Write a figure: `<name>.png`, or `<name>-<part>.png`."""

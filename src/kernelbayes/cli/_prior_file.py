@@ -1,0 +1,143 @@
+"""Priors in TOML files: a table for each parameter, with a distribution of `scipy.stats` and its numbers, or with bounds.
+
+[parameters.growth]
+bounds = [0, 5]
+
+[parameters.noise]
+distribution = "lognorm"
+s = 0.5
+scale = 0.1
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ..lfi import Prior
+from ._refusal import Refusal
+
+# What people call some distributions, and what scipy.stats calls them.
+_CALLED = {
+    "normal": "norm",
+    "gaussian": "norm",
+    "lognormal": "lognorm",
+    "log-normal": "lognorm",
+    "exponential": "expon",
+    "inverse-gamma": "invgamma",
+    "student": "t",
+    "half-normal": "halfnorm",
+    "log-uniform": "loguniform",
+}
+# Distributions whose ends may be called low and high.
+_BOUNDED = ("uniform", "loguniform", "reciprocal")
+
+
+def read_prior_file(path: str) -> Prior:
+    """The prior in a TOML file; what is wrong with it is a refusal that names the parameter."""
+    given = _parameters(path)
+    return Prior({name: _distribution(entry, f"{path}, parameter {name!r}") for name, entry in given.items()})
+
+
+def _parameters(path: str) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise Refusal(f"there is no file {path}") from None
+    except OSError as reason:
+        raise Refusal(f"cannot read {path}: {reason.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+        raise Refusal(f"{path} is not TOML: {reason}") from None
+    given = content.get("parameters")
+    if not isinstance(given, dict) or not given:
+        found = f"; it has {', '.join(content)}" if content else ""
+        raise Refusal(f"{path} has no table [parameters.NAME] for any parameter{found}")
+    if len(content) > 1:
+        other = next(name for name in content if name != "parameters")
+        raise Refusal(f"{path} has {other!r} outside of [parameters]; write [parameters.{other}] if it is a parameter")
+    return given
+
+
+def _distribution(entry: Any, where: str) -> Any:
+    """One parameter: bounds, or a frozen distribution."""
+    if isinstance(entry, list):
+        return _bounds(entry, where)
+    if not isinstance(entry, dict):
+        raise Refusal(f"{where}: a table with a distribution, or [low, high], was wanted, got {entry!r}")
+    if "bounds" in entry:
+        others = [key for key in entry if key != "bounds" and (key, entry[key]) != ("distribution", "uniform")]
+        if others:
+            raise Refusal(
+                f"{where}: bounds make a uniform prior and go with nothing else; {others[0]} is given as well"
+            )
+        return _bounds(entry["bounds"], where)
+    if "distribution" not in entry:
+        raise Refusal(f'{where}: it has no distribution, such as "norm", and no bounds')
+    family = _family(entry["distribution"], where)
+    numbers = {key: _number(value, key, where) for key, value in entry.items() if key != "distribution"}
+    return _frozen(family, _without_ends(family.name, numbers, where), where)
+
+
+def _bounds(value: Any, where: str) -> tuple[float, float]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise Refusal(f"{where}: bounds must be two numbers such as [0, 5], got {value!r}")
+    low, high = (_number(v, "bounds", where) for v in value)
+    if not low < high:
+        raise Refusal(f"{where}: bounds must rise, got [{low:g}, {high:g}]")
+    return low, high
+
+
+def _family(name: Any, where: str) -> Any:
+    from scipy import stats  # slow to import
+
+    if not isinstance(name, str):
+        raise Refusal(f"{where}: distribution must be a name in quotes, got {name!r}")
+    found = getattr(stats, name, None)
+    if isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
+        return found
+    known = [k for k in dir(stats) if isinstance(getattr(stats, k), (stats.rv_continuous, stats.rv_discrete))]
+    usual = _CALLED.get(name.lower().replace(" ", "-").replace("_", "-"))
+    close = [usual] if usual else difflib.get_close_matches(name.lower(), known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise Refusal(f"{where}: scipy.stats has no distribution {name!r}{hint}")
+
+
+def _number(value: Any, key: str, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        quoted = " in quotes" if isinstance(value, str) else ""
+        raise Refusal(f"{where}: {key} must be a number, got {value!r}{quoted}")
+    return float(value)
+
+
+def _without_ends(family: str, numbers: dict[str, float], where: str) -> dict[str, float]:
+    """Numbers as scipy.stats wants them where the ends of a distribution are given as low and high."""
+    if family not in _BOUNDED or not {"low", "high"} & set(numbers):
+        return numbers
+    missing = {"low", "high"} - set(numbers)
+    if missing:
+        raise Refusal(f"{where}: {family} with {'low' if 'low' in numbers else 'high'} needs {missing.pop()} too")
+    rest = {key: value for key, value in numbers.items() if key not in ("low", "high")}
+    low, high = numbers["low"], numbers["high"]
+    if not low < high:
+        raise Refusal(f"{where}: low must be less than high, got {low:g} and {high:g}")
+    return rest | ({"loc": low, "scale": high - low} if family == "uniform" else {"a": low, "b": high})
+
+
+def _frozen(family: Any, numbers: dict[str, float], where: str) -> Any:
+    shapes = [name.strip() for name in family.shapes.split(",")] if family.shapes else []
+    known = [*shapes, "loc", *([] if hasattr(family, "pmf") else ["scale"])]
+    for key in numbers:
+        if key not in known:
+            ends = ", or low and high" if family.name in _BOUNDED else ""
+            raise Refusal(f"{where}: {family.name} has no {key!r}; it has {', '.join(known)}{ends}")
+    missing = [name for name in shapes if name not in numbers]
+    if missing:
+        raise Refusal(f"{where}: {family.name} needs {', '.join(missing)}")
+    frozen = family(**numbers)
+    if not math.isfinite(frozen.ppf(0.5)):
+        shown = ", ".join(f"{key} = {value:g}" for key, value in numbers.items())
+        raise Refusal(f"{where}: {family.name} does not exist for {shown}")
+    return frozen

@@ -1,0 +1,277 @@
+"""The parts a prior is made of: each knows its columns, its density, and its way to Gaussian coordinates and back.
+
+Hsu (2019), section 4.7: a column with distribution function P becomes standard normal by `z = Phi^-1(P(theta))`, and
+`theta = P^-1(Phi(z))` leads back. The upper half of a distribution goes by its survival function, which keeps its digits
+where 1 - P has none left.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from .. import _check
+from .._linalg import cholesky, solve_lower
+from .._typing import Array
+from ..kernels._distributions import Distribution, Mixture, Normal, Simple
+
+# Draws that settle location and spread of what has no distribution function, and that stand for it later.
+POOL = 4096
+# Rows asked of a user's own sampler at a time when they are to be the same however many are asked for.
+_BLOCK = 64
+
+
+class Block(abc.ABC):
+    """Some columns of a parameter vector under a prior of their own."""
+
+    width: int
+
+    @abc.abstractmethod
+    def log_density(self, theta: Array) -> Array:
+        """Log density (n,) of rows (n, width): minus infinity outside the support."""
+
+    @abc.abstractmethod
+    def to_gaussian(self, theta: Array) -> Array:
+        """Coordinates (n, width) in which kernels and closed forms live."""
+
+    @abc.abstractmethod
+    def from_gaussian(self, z: Array) -> Array:
+        """Parameters (n, width) again."""
+
+    @property
+    def latent(self) -> Distribution | None:
+        """The distribution of the coordinates: standard normal, a mixture of normals, or None if only draws are known."""
+        return Normal(np.zeros(self.width), np.eye(self.width))
+
+    @property
+    @abc.abstractmethod
+    def text(self) -> str:
+        """How a person would write it."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scalar(Block):
+    """One column with a distribution of `scipy.stats`, kept as its name and numbers so that it can be saved."""
+
+    family: str
+    args: tuple[Any, ...]
+    kwds: dict[str, Any]
+    width: int = dataclasses.field(default=1, init=False)
+
+    @classmethod
+    def of(cls, frozen: Any, name: str) -> Scalar:
+        """Read a frozen distribution."""
+        from scipy import stats  # slow to import
+
+        family = frozen.dist.name
+        if type(getattr(stats, family, None)) is not type(frozen.dist):
+            raise ValueError(
+                f"the prior of {name} is of a class of your own, {type(frozen.dist).__name__}; "
+                "pass kb.Prior(sampler=..., names=...) for a distribution that scipy.stats does not have"
+            )
+        numbers = [*frozen.args, *frozen.kwds.values()]
+        if any(np.ndim(v) for v in numbers):
+            raise ValueError(f"the prior of {name} has arrays for parameters; give each parameter a prior of its own")
+        if not np.isfinite(frozen.ppf(0.5)):
+            raise ValueError(f"the prior of {name} is not a distribution: {family}{tuple(numbers)} has no median")
+        return cls(family, tuple(map(float, frozen.args)), {k: float(v) for k, v in frozen.kwds.items()})
+
+    @functools.cached_property
+    def _frozen_cache(self) -> Any:
+        from scipy import stats  # slow to import
+
+        return getattr(stats, self.family)(*self.args, **self.kwds)
+
+    @property
+    def frozen(self) -> Any:
+        """The distribution itself."""
+        return self._frozen_cache
+
+    @property
+    def discrete(self) -> bool:
+        """Whether it takes whole numbers."""
+        return hasattr(self.frozen, "pmf")
+
+    def log_density(self, theta: Array) -> Array:
+        frozen = self.frozen
+        return (frozen.logpmf if self.discrete else frozen.logpdf)(theta[:, 0])
+
+    def to_gaussian(self, theta: Array) -> Array:
+        frozen, x = self.frozen, theta[:, 0]
+        below, above = frozen.cdf(x), frozen.sf(x)
+        if self.discrete:  # the middle of the step, so that each whole number has a place of its own
+            half = 0.5 * frozen.pmf(x)
+            below, above = below - half, above + half
+        tiny = np.finfo(np.float64).tiny
+        below, above = np.maximum(below, tiny), np.maximum(above, tiny)
+        z = np.where(below < above, scipy.special.ndtri(below), -scipy.special.ndtri(above))
+        return z[:, None] + 0.0  # no negative zero
+
+    def from_gaussian(self, z: Array) -> Array:
+        frozen, z = self.frozen, z[:, 0]
+        lower = z < 0
+        out = np.empty(len(z))
+        out[lower] = frozen.ppf(scipy.special.ndtr(z[lower]))
+        out[~lower] = frozen.isf(scipy.special.ndtr(-z[~lower]))
+        return out[:, None]
+
+    @property
+    def text(self) -> str:
+        numbers = [f"{v:g}" for v in self.args] + [f"{k}={v:g}" for k, v in self.kwds.items()]
+        return f"{self.family}({', '.join(numbers)})"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Correlated(Block):
+    """Columns with one normal distribution, whitened by its Cholesky factor."""
+
+    normal: Normal
+
+    @functools.cached_property
+    def _factor(self) -> Array:
+        return np.asarray(cholesky(self.normal.cov, "the covariance of the prior"))
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        """Number of columns."""
+        return self.normal.dimension
+
+    def log_density(self, theta: Array) -> Array:
+        z = self.to_gaussian(theta)
+        constant = np.log(np.diagonal(self._factor)).sum() + 0.5 * self.width * np.log(2.0 * np.pi)
+        return -0.5 * (z**2).sum(1) - constant
+
+    def to_gaussian(self, theta: Array) -> Array:
+        return np.asarray(solve_lower(self._factor, (theta - self.normal.location).T)).T
+
+    def from_gaussian(self, z: Array) -> Array:
+        return self.normal.location + z @ self._factor.T
+
+    @property
+    def text(self) -> str:
+        return f"multivariate_normal({self.width} parameters)"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Blend(Block):
+    """Columns with a mixture of normals: shifted and scaled only, so that closed forms are sums over the components."""
+
+    mixture: Mixture
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        """Number of columns."""
+        return self.mixture.dimension
+
+    @property
+    def _scale(self) -> Array:
+        return np.sqrt(np.diagonal(self.mixture.covariance()))
+
+    def log_density(self, theta: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self.mixture.density(theta))
+
+    def to_gaussian(self, theta: Array) -> Array:
+        return (theta - self.mixture.mean()) / self._scale
+
+    def from_gaussian(self, z: Array) -> Array:
+        return self.mixture.mean() + z * self._scale
+
+    @property
+    def latent(self) -> Distribution:
+        s, centre = self._scale, self.mixture.mean()
+        moved = [Normal((c.mean() - centre) / s, c.covariance() / np.outer(s, s)) for c in normals(self.mixture)[1]]
+        return Mixture(moved, normals(self.mixture)[0])
+
+    @property
+    def text(self) -> str:
+        return f"mixture({len(self.mixture.components)} components)"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Drawn(Block):
+    """Columns of which only draws are known, and perhaps a density: a pool of draws stands for the distribution.
+
+    Coordinates are shifted and scaled parameters. What can be said about the posterior is said on the pool, so nothing
+    ever leaves the support.
+    """
+
+    pool: Array
+    sampler: Callable[[int, np.random.Generator], Any] | None = None
+    logpdf: Callable[[Array], Array] | None = None
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        """Number of columns."""
+        return self.pool.shape[1]
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Fresh draws (n, width), or some of the pool where the sampler has not been kept."""
+        if self.sampler is None:
+            return self.pool[rng.choice(len(self.pool), n)]
+        return read_draws(self.sampler(n, rng), n, self.width)
+
+    def rows(self, start: int, stop: int, seed: int) -> Array:
+        """Draws number start to stop - 1 of one unending sequence."""
+        blocks = range(start // _BLOCK, -(-stop // _BLOCK))
+        drawn = np.concatenate([self.draw(_BLOCK, np.random.default_rng([seed, b])) for b in blocks])
+        return drawn[start - blocks.start * _BLOCK :][: stop - start]
+
+    def log_density(self, theta: Array) -> Array:
+        if self.logpdf is None:
+            raise ValueError("this prior is known by its draws alone and has no density")
+        return np.asarray(self.logpdf(theta), dtype=np.float64).reshape(len(theta))
+
+    def to_gaussian(self, theta: Array) -> Array:
+        return (theta - self.pool.mean(0)) / self._scale
+
+    def from_gaussian(self, z: Array) -> Array:
+        return self.pool.mean(0) + z * self._scale
+
+    def _settled(self) -> Drawn:
+        """Without the functions, which cannot be saved: the pool stands for them."""
+        return Drawn(self.pool)
+
+    @property
+    def _scale(self) -> Array:
+        spread = self.pool.std(0)
+        return np.where(spread > 0, spread, 1.0)
+
+    @property
+    def latent(self) -> None:
+        return None
+
+    @property
+    def text(self) -> str:
+        return f"draws({self.width} parameters)"
+
+
+def read_draws(value: Any, n: int, width: int | None) -> Array:
+    """What a sampler returned, as a table (n, width)."""
+    drawn = _check.vectors(value, "what the prior's sampler returned", width=width)
+    if len(drawn) != n:
+        raise ValueError(f"the prior's sampler was asked for {n} draws and returned {len(drawn)}")
+    return drawn
+
+
+def normals(distribution: Distribution) -> tuple[Array, list[Normal]]:
+    """Weights and components of a normal or of a mixture of normals, however deep."""
+    if isinstance(distribution, Mixture):
+        parts = [normals(c) for c in distribution.components]
+        weights = [w * inner for w, (inner, _) in zip(distribution.weights, parts, strict=True)]
+        return np.concatenate(weights), [c for _, inside in parts for c in inside]
+    return np.ones(1), [_as_normal(distribution)]
+
+
+def _as_normal(distribution: Simple) -> Normal:
+    if isinstance(distribution, Normal):
+        return distribution
+    if any(c.kind != "normal" for c in distribution.columns):
+        raise ValueError("a mixture as a prior must have normal components")
+    return Normal(distribution.mean(), distribution.covariance())

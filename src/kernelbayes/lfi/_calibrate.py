@@ -1,0 +1,269 @@
+"""Is the posterior right as often as it says? Simulation-based calibration and coverage, without a single new run.
+
+Talts et al. (2018): if parameters are drawn from the prior and observations are simulated from them, the rank of the true
+parameter among draws of its posterior is uniform. The simulations at hand are such pairs. Each in turn takes the place of
+the observation, and the posterior is learned from the others. For the kernel means likelihood leaving one out has a closed
+form (`rules.kernel_means.weights_without`), so one factorisation serves all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import _check
+from .._typing import Array, RandomState
+from ..embeddings import PosteriorWarning
+from ..embeddings._weighted import covariances
+from ..kernels._distributions import Normal
+from ..learning._likelihood_free import Scales, above_noise, noise_floor
+from ._importance import density_of
+from ._kelfi import KernelMeans
+from ._law import within_reach
+from ._posterior import ParameterPosterior
+from ._problem import Problem
+from ._summary import Summary
+
+# Points that integrate over the prior, shared by all replicates, and about each posterior.
+_POOL, _LOCAL = 3000, 1000
+# Draws behind a rank where a method has to be run again.
+_DRAWS = 500
+# Bins of a rank histogram: so that about this many ranks are expected in each.
+_PER_BIN, _MOST_BINS = 10, 20
+# A departure from what chance allows that is worth a sentence.
+_RARE = 1e-3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Calibration:
+    """Where true parameters fell in their posteriors; made by `kb.calibrate`.
+
+    Attributes:
+        ranks: (R, d) posterior probability below each true parameter. Uniform if the posteriors are right; heaped in the
+            middle if they are too wide, at both ends if too narrow, at one end if biased.
+        truths: (R, d) the parameters.
+        rows: (R,) which simulations took the place of the observation.
+        names: of the parameters.
+        around: "prior" or "observation".
+        failed: replicates whose posterior could not be formed.
+    """
+
+    ranks: Array
+    truths: Array
+    rows: Array
+    names: tuple[str, ...]
+    around: str
+    failed: int = 0
+
+    def __repr__(self) -> str:
+        said = "; ".join(self.problems) or "nothing to complain of"
+        return f"Calibration({len(self.ranks)} replicates around the {self.around}: {said})"
+
+    def coverage(self, level: float = 0.9) -> Array:
+        """Share of true parameters (d,) inside the central interval that should hold `level` of them."""
+        level = _check.scalar(level, "level")
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level:g}")
+        return (np.abs(2.0 * self.ranks - 1.0) <= level).mean(0)
+
+    def coverage_band(self, level: float = 0.9, sure: float = 0.99) -> tuple[float, float]:
+        """Between which shares the coverage of right posteriors would lie, with probability `sure`."""
+        from scipy import stats  # slow to import
+
+        n = len(self.ranks)
+        low, high = stats.binom.ppf([0.5 - 0.5 * sure, 0.5 + 0.5 * sure], n, level)
+        return float(low / n), float(high / n)
+
+    def histogram(self) -> tuple[Array, Array]:
+        """Counts (bins, d) of the ranks, and the edges of the bins."""
+        bins = int(np.clip(len(self.ranks) // _PER_BIN, 4, _MOST_BINS))
+        edges = np.linspace(0.0, 1.0, bins + 1)
+        return np.stack([np.histogram(column, edges)[0] for column in self.ranks.T], axis=1), edges
+
+    def histogram_band(self, sure: float = 0.99) -> tuple[float, float]:
+        """Between which counts a bin would lie if the ranks were uniform, with probability `sure`."""
+        from scipy import stats  # slow to import
+
+        counts, _ = self.histogram()
+        low, high = stats.binom.ppf([0.5 - 0.5 * sure, 0.5 + 0.5 * sure], len(self.ranks), 1.0 / len(counts))
+        return float(low), float(high)
+
+    def uniformity(self) -> Array:
+        """p-values (d,) of the hypothesis that the ranks are uniform, by a chi-squared test of the histogram."""
+        from scipy import stats  # slow to import
+
+        return stats.chisquare(self.histogram()[0], axis=0).pvalue
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong, in words."""
+        out = []
+        low, high = self.coverage_band(0.9, 1.0 - _RARE)
+        for name, share in zip(self.names, self.coverage(0.9), strict=True):
+            if share < low:
+                out.append(f"{name}: 90 % intervals hold {share:.0%} of the truths: too narrow")
+            if share > high:
+                out.append(f"{name}: 90 % intervals hold {share:.0%} of the truths: wider than need be")
+        from scipy import stats  # slow to import
+
+        for name, rank in zip(self.names, self.ranks.T, strict=True):
+            bias = (rank.mean() - 0.5) * np.sqrt(12.0 * len(rank))
+            if 2.0 * stats.norm.sf(abs(bias)) < _RARE:
+                out.append(f"{name}: posteriors lie too {'low' if bias > 0 else 'high'} on average")
+        if self.failed:
+            out.append(f"{self.failed} replicates had no posterior")
+        return out
+
+    def summary(self) -> Summary:
+        """A table: coverage of 50, 90 and 95 % intervals, mean rank (0.5 if unbiased), and the p-value of uniformity."""
+        covers = {level: self.coverage(level) for level in (0.5, 0.9, 0.95)}
+        uniform = self.uniformity()
+        rows = {
+            name: {
+                **{f"in {100 * level:g} %": float(c[j]) for level, c in covers.items()},
+                "mean rank": float(self.ranks[:, j].mean()),
+                "p uniform": float(uniform[j]),
+            }
+            for j, name in enumerate(self.names)
+        }
+        return Summary(rows, f"{len(self.ranks)} replicates around the {self.around}")
+
+    def plot(self) -> Any:
+        """Rank histograms with the band that chance allows, and coverage against level, for each parameter."""
+        from .. import plotting
+
+        return plotting.calibration(self)
+
+
+def calibrate(
+    posterior: ParameterPosterior,
+    replicates: int = 200,
+    *,
+    around: str = "prior",
+    random_state: RandomState = 0,
+) -> Calibration:
+    """Check a posterior against simulations whose parameters are known.
+
+    Args:
+        posterior: made by `kb.infer`; its settings are used as they are.
+        replicates: simulations that take the place of the observation, at most as many as there are.
+        around: "prior" chooses them evenly among all, which is simulation-based calibration and should be uniform;
+            "observation" takes those nearest the observation, which is where it matters, but they are chosen by what they
+            look like, so ranks are uniform only roughly.
+        random_state: seed.
+
+    Simulations must be draws of the prior (`rounds=1`, no `proposal`) for the first; of more rounds, the first is used.
+
+    Example:
+        >>> import numpy as np, kernelbayes as kb
+        >>> prior = kb.Prior(mu=(-3, 3))
+        >>> theta = prior.design(400)
+        >>> x = theta + np.random.default_rng(0).normal(0, 0.5, theta.shape)
+        >>> posterior = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[0.5], random_state=0)
+        >>> calibration = kb.calibrate(posterior)
+        >>> bool(0.8 < calibration.coverage(0.9)[0] <= 1.0)
+        True
+    """
+    if not isinstance(posterior, ParameterPosterior):
+        raise ValueError(f"posterior must come from kb.infer, got {type(posterior).__name__}")
+    around = _check.option(around, "around", ("prior", "observation"))
+    count = _check.count(replicates, "replicates", at_least=20)
+    rng = _check.generator(random_state)
+    rows = _rows(posterior, count, around, rng)
+    if posterior.method == "kelfi":
+        ranks = _by_weights(_model(posterior), posterior, rows, rng)
+    else:
+        ranks = _by_running_again(posterior, rows, rng)
+    good = np.isfinite(ranks).all(1)
+    if good.sum() < 10:
+        raise ValueError(f"only {good.sum()} of {len(rows)} replicates have a posterior; more simulations are needed")
+    truths = posterior.parameters[rows[good]]
+    return Calibration(ranks[good], truths, rows[good], posterior.names, around, int((~good).sum()))
+
+
+def _rows(posterior: ParameterPosterior, count: int, around: str, rng: np.random.Generator) -> Array:
+    available = int(posterior.details.get("first_round", len(posterior.parameters)))
+    if around == "prior":
+        return np.sort(rng.permutation(available)[:count])
+    from ._epsilon import spreads
+
+    X, y = posterior.outputs.reshape(len(posterior.outputs), -1), posterior.observed.reshape(-1)
+    unit = np.where(spreads(X) > 0, spreads(X), 1.0)
+    return np.sort(np.argsort((((X - y) / unit) ** 2).sum(1))[:count])
+
+
+def _problem(posterior: ParameterPosterior, rng: np.random.Generator) -> Problem:
+    return Problem(
+        posterior.prior, posterior.observed, posterior.parameters, posterior.outputs, posterior.statistics, rng
+    )
+
+
+def _model(posterior: ParameterPosterior) -> KernelMeans:
+    model = getattr(posterior, "_model", None)
+    if model is not None:
+        return model
+    chosen = posterior.settings
+    problem = _problem(posterior, np.random.default_rng(0))
+    scales = Scales(np.asarray(chosen["epsilon"]), float(chosen["lengthscale"]), float(chosen["reg"]))
+    return KernelMeans(problem.Z, problem.compare(chosen["epsilon_kernel"]), scales, posterior.prior)
+
+
+def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, rng: np.random.Generator) -> Array:
+    """Ranks (R, d) from one factorisation: each posterior is integrated over points with importance weights."""
+    prior, latent = posterior.prior, posterior.prior.latent
+    V, kappa = model.weights_without(rows)
+    pool = prior.coordinates(_POOL, rng)
+    pool = pool[within_reach(pool, model.Z)]
+    values = model.kernel._gram(pool, model.Z) @ V
+    parameters = prior.from_gaussian(pool)
+    ranks = np.full((len(rows), prior.dimension), np.nan)
+    for i, row in enumerate(rows):
+        floor = noise_floor(values[:, i])
+        points, theta, likelihood = pool, parameters, above_noise(values[:, i], floor)
+        weights = np.ones(len(pool))
+        if latent is not None:
+            local = _about(model, kappa[:, i], row)
+            extra = local.sample(_LOCAL, rng)
+            points, theta = np.concatenate([pool, extra]), np.concatenate([parameters, prior.from_gaussian(extra)])
+            there = above_noise(model.kernel._gram(extra, model.Z) @ V[:, i], floor) * within_reach(extra, model.Z)
+            likelihood = np.concatenate([likelihood, there])
+            p = density_of(latent, points)
+            weights = p / (_POOL * p + _LOCAL * density_of(local, points))
+        mass = likelihood * weights
+        if mass.sum() > 0:
+            ranks[i] = mass @ (theta < posterior.parameters[row]) / mass.sum()
+    return ranks
+
+
+def _about(model: KernelMeans, kappa: Array, row: int) -> Normal:
+    """A normal about where a posterior is expected."""
+    w = kappa.copy()
+    w[row] = 0.0
+    w /= max(w.sum(), np.finfo(float).tiny)
+    d = model.Z.shape[1]
+    width = 0.25 * model.scales.beta**2 + 1e-3
+    return Normal(w @ model.Z, 2.0 * covariances(model.Z, w[None])[0] + width * np.eye(d))
+
+
+def _by_running_again(posterior: ParameterPosterior, rows: Array, rng: np.random.Generator) -> Array:
+    """Ranks (R, d) for a method that has no closed form: it is run again for each replicate with the settings it chose."""
+    from ._infer import LEARNING
+
+    if posterior.method not in LEARNING:
+        raise ValueError(f"method {posterior.method!r} chooses where to simulate; it has no runs to calibrate with")
+    problem = _problem(posterior, rng)
+    ranks = np.full((len(rows), posterior.prior.dimension), np.nan)
+    for i, row in enumerate(rows):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PosteriorWarning)
+            try:
+                found = LEARNING[posterior.method](problem.without(int(row)), **posterior.settings)
+            except ValueError:
+                continue
+        draws = posterior.prior.from_gaussian(found.law.sample(_DRAWS, rng))
+        below, equal = draws < posterior.parameters[row], draws == posterior.parameters[row]
+        ranks[i] = (below + 0.5 * equal).mean(0)
+    return ranks

@@ -1,0 +1,292 @@
+"""From a simulator, a prior and an observation to a posterior: the one function that a scientist calls."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _check
+from .._typing import Array, ArrayLike, RandomState
+from ..embeddings import PosteriorWarning
+from ..simulation import Failure, Runs
+from . import _abc, _kelfi, _kernel_methods
+from ._campaign import Campaign
+from ._doubts import doubts
+from ._epsilon import read_observed
+from ._posterior import ParameterPosterior
+from ._prior import DESIGNS, Prior, read_prior
+from ._problem import Inference, Problem
+
+# Methods that learn from any simulations, and methods that choose where to simulate as they go.
+LEARNING: dict[str, Callable[..., Inference]] = {
+    "kelfi": _kelfi.kelfi,
+    "dme": _kelfi.dme,
+    "kbr": _kernel_methods.kernel_bayes,
+    "k-abc": _kernel_methods.kernel_abc,
+    "k2-abc": _kernel_methods.double_kernel_abc,
+    "rejection": _kernel_methods.rejection,
+}
+SEEKING: dict[str, Callable[..., Inference]] = {
+    "mcmc-abc": _abc.markov_chain,
+    "smc-abc": _abc.sequential_monte_carlo,
+    "synthetic": _abc.synthetic_likelihood,
+    "adaptive-synthetic": _abc.adaptive_synthetic_likelihood,
+    "gps-abc": _abc.surrogate,
+}
+METHODS = (*LEARNING, *SEEKING)
+
+
+def infer(
+    simulator: Callable[..., Any] | None = None,
+    prior: Any = None,
+    observed: Any = None,
+    simulations: int | None = None,
+    method: str = "kelfi",
+    *,
+    parameters: ArrayLike | None = None,
+    outputs: ArrayLike | None = None,
+    rounds: int = 1,
+    more: int = 0,
+    design: str = "halton",
+    proposal: Any = None,
+    statistics: Any = None,
+    executor: Any = None,
+    store: str | os.PathLike[str] | None = None,
+    timeout: float | None = None,
+    vectorised: bool = False,
+    pass_dict: bool | None = None,
+    max_seconds: float | None = None,
+    retry_failed: bool = False,
+    random_state: RandomState = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> ParameterPosterior:
+    """Infer the parameters of a simulator from an observation, without a likelihood.
+
+    Args:
+        simulator: called with the parameters by name, as a dict or as an array (see `kb.simulate`); it returns a number, an
+            array of any fixed shape, or a dict of numbers. If it takes `rng`, it is given a generator of each run's own.
+        prior: a `kb.Prior`, or a dict of distributions or bounds by name.
+        observed: what was observed, in the shape of what a simulation returns: a dict of numbers for one that returns dicts.
+        simulations: runs in all; 500 unless given. Those in the store count.
+        method: "kelfi" (kernel means likelihood; Hsu 2019, chapter 4), "dme" (deconditional; 5.9.3), "kbr" (kernel Bayes'
+            rule), "k-abc", "k2-abc", "rejection"; and those that choose where to simulate, "mcmc-abc", "smc-abc",
+            "synthetic", "adaptive-synthetic", "gps-abc".
+        parameters, outputs: simulations made elsewhere, (m, d) and (m, ...), in place of a simulator.
+        rounds: split the runs over so many rounds, each but the first drawn about the posterior so far: more accurate where
+            the posterior is much narrower than the prior, but good for this one observation only.
+        more: so many runs more than there are in the store.
+        design: how the parameters of the first round follow the prior: "halton", "sobol" or "random".
+        proposal: another `kb.Prior` over the same parameters to simulate from; the posterior is still that of `prior`.
+        statistics: names of the outputs.
+        executor, store, timeout, vectorised, pass_dict, max_seconds, retry_failed: as in `kb.simulate`.
+        random_state: seed of everything.
+        progress: show a bar.
+        settings: of the method, such as `epsilon`, `lengthscale`, `reg`, `learn`, `epsilon_kernel` of "kelfi".
+
+    Warns with `kb.PosteriorWarning` when the result should not be taken at face value; `posterior.problems` keeps it.
+
+    Example:
+        >>> import numpy as np, kernelbayes as kb
+        >>> from scipy import stats
+        >>> def simulator(growth, noise, rng):
+        ...     t = np.linspace(0, 1, 20)
+        ...     x = np.exp(growth * t) + noise * rng.normal(size=20)
+        ...     return {"end": x[-5:].mean(), "roughness": np.diff(x).std()}
+        >>> prior = kb.Prior(growth=(0, 2), noise=stats.lognorm(0.5, scale=0.1))
+        >>> posterior = kb.infer(simulator, prior, observed={"end": 2.4, "roughness": 0.15}, simulations=300, random_state=0)
+        >>> summary = posterior.summary()
+        >>> 0.6 < summary["growth"]["mean"] < 1.3, summary["noise"]["sd"] < summary["noise"]["prior sd"]
+        (True, True)
+    """
+    method = _check.option(method, "method", METHODS)
+    chosen = LEARNING[method] if method in LEARNING else SEEKING[method]
+    _check_settings(chosen, method, settings)
+    if prior is None or observed is None:
+        raise ValueError(f"infer needs {'a prior' if prior is None else 'observed, the observation'}")
+    prior = read_prior(prior)
+    rng = _check.generator(random_state)
+    options = {
+        "executor": executor,
+        "store": store,
+        "timeout": timeout,
+        "vectorised": vectorised,
+        "pass_dict": pass_dict,
+        "max_seconds": max_seconds,
+        "retry_failed": retry_failed,
+        "progress": progress,
+    }
+    if parameters is not None or outputs is not None:
+        if simulator is not None:
+            raise ValueError("infer takes a simulator, or parameters and outputs of runs made elsewhere, not both")
+        _refuse_runs(method, simulations, rounds, more, options)
+        runs = _given_runs(prior, parameters, outputs)
+        problem = _posed(runs, prior, observed, statistics, rng, progress)
+        return _result(chosen(problem, **settings), problem, runs, method, simulator, options, rng)
+    if simulator is None:
+        raise ValueError("infer needs a simulator, or parameters and outputs of runs made elsewhere")
+    rounds, more = _check.count(rounds, "rounds"), _check.count(more, "more", at_least=0)
+    if more and simulations is not None:
+        raise ValueError("pass simulations (runs in all) or more (runs in addition), not both")
+    start = prior if proposal is None else read_prior(proposal)
+    if start.names != prior.names:
+        raise ValueError(f"proposal has parameters {start.names} where the prior has {prior.names}")
+    design = _check.option(design, "design", DESIGNS)
+    campaign = Campaign(simulator, prior, _seed(random_state), options)
+    rng = np.random.default_rng(campaign.seed)
+    total = (
+        len(campaign.kept()) + more
+        if more
+        else _check.count(500 if simulations is None else simulations, "simulations")
+    )
+
+    def pose(runs: Runs) -> Problem:
+        return _posed(runs, prior, observed, statistics, rng, progress)
+
+    if method in SEEKING:
+        found, problem, runs = campaign.seek(pose, lambda problem: chosen(problem, **settings), total)
+        return _result(found, problem, runs, method, simulator, options, rng)
+
+    def learn(runs: Runs) -> tuple[Inference, Problem]:
+        problem = pose(runs)
+        return chosen(problem, **settings), problem
+
+    def rows(begin: int, end: int) -> Array:
+        return start.design(end - begin, design, start=begin, random_state=campaign.seed)
+
+    found, problem, runs, followed = campaign.in_rounds(rows, learn, total, rounds, more > 0)
+    found.details["first_round"] = followed if proposal is None else 0
+    return _result(found, problem, runs, method, simulator, options, rng)
+
+
+# ------------------------------------------------------------------------------------------------ reading
+
+
+def _seed(random_state: RandomState) -> int | None:
+    """A whole number, or None to draw one."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(_check.generator(random_state).integers(2**31))
+
+
+def _check_settings(method: Callable[..., Inference], name: str, settings: dict[str, Any]) -> None:
+    known = [p for p in inspect.signature(method).parameters if p != "problem"]
+    for setting in settings:
+        if setting not in known:
+            raise ValueError(f"method {name!r} has no setting {setting!r}; it has {', '.join(known)}")
+
+
+def _refuse_runs(method: str, simulations: Any, rounds: int, more: int, options: dict[str, Any]) -> None:
+    if method in SEEKING:
+        raise ValueError(f"method {method!r} chooses where to simulate and needs the simulator itself")
+    given = [name for name in ("executor", "store", "timeout", "max_seconds") if options[name] is not None]
+    given += ["simulations"] * (simulations is not None) + ["rounds"] * (rounds != 1) + ["more"] * (more != 0)
+    if given:
+        raise ValueError(f"{', '.join(given)} are for a simulator; with parameters and outputs nothing is run")
+
+
+def _given_runs(prior: Prior, parameters: Any, outputs: Any) -> Runs:
+    """Runs made elsewhere; rows with NaN are failed runs."""
+    if parameters is None or outputs is None:
+        raise ValueError("parameters and outputs belong together: the rows of one are those of the other")
+    theta = prior._read(parameters)
+    if isinstance(outputs, dict):
+        names, table = tuple(outputs), np.column_stack([np.asarray(v, dtype=np.float64) for v in outputs.values()])
+    else:
+        names, table = None, np.asarray(_check.table(outputs, "outputs"), dtype=np.float64)
+    _check.same_length(theta, table, "parameters", "outputs")
+    good = np.asarray(np.isfinite(table.reshape(len(table), -1)).all(1))
+    if not good.any():
+        raise ValueError("outputs has no row without NaN or infinity")
+    inside = prior.contains(theta)
+    if not inside.all():
+        row = int((~inside).argmax())
+        raise ValueError(
+            f"parameters has {(~inside).sum()} rows outside the support of the prior, such as row {row}: {theta[row]}"
+        )
+    failed = tuple(_failure(int(i), theta[i]) for i in np.flatnonzero(~good))
+    if len(failed) > 0.05 * len(good):
+        share = len(failed) / len(good)
+        warnings.warn(f"{share:.0%} of the rows of outputs hold NaN and are left out", PosteriorWarning, stacklevel=3)
+    index = np.flatnonzero(good)
+    return Runs(theta[good], table[good], index, np.full(len(index), np.nan), prior.names, names, failed)
+
+
+def _failure(index: int, row: Array) -> Any:
+    return Failure(int(index), row, "the output is not finite", "not finite")
+
+
+def _names(runs: Runs, given: Any) -> tuple[str, ...]:
+    width = int(np.prod(runs.outputs.shape[1:]))
+    if given is not None:
+        if runs.statistics is not None and tuple(given) != runs.statistics:
+            raise ValueError(f"statistics is {list(given)}, but the outputs have names: {list(runs.statistics)}")
+        if len(given) != width:
+            raise ValueError(f"statistics has {len(given)} names where a simulation returns {width} numbers")
+        return tuple(map(str, given))
+    return runs.statistics or tuple(f"x{i}" for i in range(width))
+
+
+def _observation(value: Any, runs: Runs, names: tuple[str, ...]) -> Array:
+    if isinstance(value, dict):
+        missing = [n for n in names if n not in value]
+        if missing:
+            raise ValueError(f"observed lacks {missing}, which a simulation returns")
+        value = [value[n] for n in names]
+    return read_observed(value, runs.outputs.shape[1:])
+
+
+# ------------------------------------------------------------------------------------------------ working
+
+
+def _posed(runs: Runs, prior: Prior, observed: Any, statistics: Any, rng: Any, progress: bool | None) -> Problem:
+    """The inference that runs allow; what is wrong with the observation must not cost the runs."""
+    try:
+        names = _names(runs, statistics)
+        return Problem(
+            prior, _observation(observed, runs, names), runs.parameters, runs.outputs, names, rng, progress=progress
+        )
+    except ValueError as error:
+        error.runs = runs  # type: ignore[attr-defined]
+        error.add_note("The finished runs are in the attribute `runs` of this error.")
+        raise
+
+
+def _result(
+    found: Inference,
+    problem: Problem,
+    runs: Runs,
+    method: str,
+    simulator: Any,
+    options: dict[str, Any],
+    rng: np.random.Generator,
+) -> ParameterPosterior:
+    problems = (*doubts(problem, found), *found.problems)
+    if problems:
+        warnings.warn("\n".join(problems), PosteriorWarning, stacklevel=3)
+    posterior = ParameterPosterior(
+        found.law,
+        problem.prior,
+        problem.observed,
+        problem.theta,
+        problem.outputs,
+        method=method,
+        settings=found.settings,
+        statistics=problem.statistics,
+        ess=found.ess,
+        problems=problems,
+        details=found.details,
+        scales=found.scales,
+        failures=len(runs.failures),
+        seed=int(rng.integers(2**31)),
+    )
+    posterior._simulator = (simulator, {k: options[k] for k in ("executor", "timeout", "vectorised", "pass_dict")})
+    posterior._model = found.model
+    return posterior

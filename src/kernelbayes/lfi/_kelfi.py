@@ -1,0 +1,349 @@
+r"""Kernel embedding likelihood-free inference: Algorithm 3 of Hsu (2019), and deconditional inference, Algorithm 4.
+
+| paper | here |
+|---|---|
+| lines 2-3, `v` | `KernelMeans.weights` |
+| line 5, (4.6) and line 6, `q(y)` | `SignedMixture.evidence` |
+| line 7, (4.10) and line 8, the embedding | `SignedMixture.embedding` |
+| lines 4-8 with (4.7), (4.11) | `form="sampled"` |
+| lines 9-12 | `KernelMeansPosterior.herd` |
+| section 4.3.3 | `learn="marginal"`; see `learning._likelihood_free` for the default |
+| Algorithm 4, lines 3-5 and 11 | `dme` |
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import _check
+from .._typing import Array
+from ..bayes import KernelBayesRule
+from ..embeddings import PosteriorWarning
+from ..embeddings._weighted import covariances, effective_sizes
+from ..kernels import Gaussian
+from ..kernels._distributions import Normal
+from ..kernels._integrals import mean_integral
+from ..learning import _likelihood_free as objectives
+from ..learning._likelihood_free import Fixed, Learned, Replicates, Scales
+from ..rules import kernel_means
+from ._epsilon import Comparison
+from ._importance import density_of
+from ._law import KernelMeansPosterior, Law, WeightedPoints, within_reach
+from ._prior import Prior
+from ._problem import Inference, Problem
+
+# Scales are learned from at most so many simulations, those nearest the observation among them.
+_MOST_LEARNED = 1500
+# Points that integrate over the prior while learning, and that stand for it in the sampled forms.
+_CONTRAST, SAMPLED = 1000, 4000
+_EVALUATIONS = 60
+# Simulations in the place of the observation: a fifth of all, between these numbers.
+_REPLICATES = (40, 150)
+# The first guess: the share of simulations within one scale of the observation.
+_NEAR = 0.1
+_START_BETA, _START_REG = 0.7, 1e-3
+# Fewer effective simulations than this, or errors above this share of the likelihood's top, are worth a warning.
+FEW, ROUGH = 5.0, 0.5
+
+
+class KernelMeans:
+    """A fitted kernel means likelihood: pairs, how outputs are compared, and the scales.
+
+    One factorisation serves every observation.
+    """
+
+    def __init__(self, Z: Array, comparison: Comparison, scales: Scales, prior: Prior):
+        self.Z, self.comparison, self.scales, self.prior = Z, comparison, scales, prior
+        self.kernel = Gaussian(scales.beta)
+
+    @functools.cached_property
+    def factor(self) -> Array:
+        """Of `L + m reg I`."""
+        return np.asarray(kernel_means.operator(self.kernel._gram(self.Z, self.Z), self.scales.reg))
+
+    def kappa(self, targets: Array) -> Array:
+        """Epsilon-kernels (m, t) of observations (t, q), each relative to the largest."""
+        exponents = -0.5 * (self.comparison.squares(targets) / self.scales.epsilon**2).sum(-1)
+        return np.exp(exponents - exponents.max(0))
+
+    def weights(self) -> tuple[Array, Array]:
+        """The weights v (m,) of the likelihood (4.4), and the epsilon-kernels (m,) themselves."""
+        kappa = self.kappa(self.comparison.observed[None])[:, 0]
+        return np.asarray(kernel_means.weights(self.factor, kappa)), kappa
+
+    def weights_without(self, rows: Array) -> tuple[Array, Array]:
+        """The same (m, t) for simulations in the place of the observation, each left out of the pairs."""
+        kappa = self.kappa(self.comparison.right[rows])
+        return np.asarray(kernel_means.weights_without(self.factor, kappa, rows)), kappa
+
+
+def kelfi(
+    problem: Problem,
+    *,
+    epsilon_kernel: Any = "gaussian",
+    learn: str | None = "posterior",
+    ard: bool | None = None,
+    epsilon: Any = None,
+    lengthscale: float | None = None,
+    reg: float | None = None,
+    form: str | None = None,
+    replicates: int | None = None,
+) -> Inference:
+    """Kernel embedding likelihood-free inference."""
+    model, learned, ard = fit(problem, epsilon_kernel, learn, ard, epsilon, lengthscale, reg, replicates)
+    v, kappa = model.weights()
+    law, floor = _posterior(problem, model, v, kappa, form)
+    scales = model.scales
+    ess = float(effective_sizes(kappa / kappa.sum()))
+    return Inference(
+        law,
+        {"epsilon_kernel": epsilon_kernel, **settings_of(scales), "learn": learn, "ard": ard},
+        ess,
+        [*_on_bounds(learned), *_thin(ess), *_rough(floor)],
+        {"score": learned.value, "evaluations": learned.evaluations, "noise": floor},
+        model,
+        dict(zip(model.comparison.names, scales.epsilon * model.comparison.units, strict=True)),
+    )
+
+
+def settings_of(scales: Scales) -> dict[str, Any]:
+    """Learned scales as they can be passed in again."""
+    return {"epsilon": scales.epsilon, "lengthscale": scales.beta, "reg": scales.reg}
+
+
+def _posterior(problem: Problem, model: KernelMeans, v: Array, kappa: Array, form: str | None) -> tuple[Law, float]:
+    """The law, by closed or by sampled forms, and the share of errors in the likelihood."""
+    latent = problem.prior.latent
+    form = _check.option(form, "form", (None, "closed", "sampled")) or ("sampled" if latent is None else "closed")
+    if form == "closed":
+        if latent is None:
+            raise ValueError("form='closed' needs a prior with Gaussian coordinates; this one can only be sampled")
+        law = KernelMeansPosterior(v, model.Z, model.scales.beta, latent, kappa, int(problem.rng.integers(2**31)))
+        return law, law.noise
+    points = problem.prior.coordinates(SAMPLED, problem.rng)
+    points = points[within_reach(points, model.Z)]
+    values = model.kernel._gram(points, model.Z) @ v
+    floor = float(objectives.noise_floor(values))
+    law = WeightedPoints(points, objectives.above_noise(values, floor), model.kernel)
+    return law, floor / float(values.max())
+
+
+# ------------------------------------------------------------------------------------------------- learning
+
+
+def fit(
+    problem: Problem,
+    epsilon_kernel: Any,
+    learn: str | None,
+    ard: bool | None,
+    epsilon: Any,
+    lengthscale: float | None,
+    reg: float | None,
+    replicates: int | None,
+) -> tuple[KernelMeans, Learned, bool]:
+    """Learn what is not given, and return the likelihood."""
+    learn = _check.option(learn, "learn", ("posterior", "marginal", None))
+    comparison, Z, prior = problem.compare(epsilon_kernel), problem.Z, problem.prior
+    if len(Z) < 10:
+        raise ValueError(f"there are {len(Z)} simulations; at least 10 are needed to learn from")
+    groups = len(comparison.names)
+    fixed = Fixed(*_given(epsilon, lengthscale, reg, groups))
+    several = groups > 1 and fixed.epsilon is None
+    ard = (learn == "posterior" and several) if ard is None else bool(ard) and several
+    start = _start(comparison, fixed)
+    if learn is None:
+        value = Learned(start, float("nan"), 0, ())
+        return KernelMeans(Z, comparison, start, prior), value, False
+    rows = _learned_from(comparison)
+    few, Z_few = comparison.subset(rows), Z[rows]
+    if learn == "marginal":
+        learned = _by_marginal(few, Z_few, prior, start, fixed, ard)
+    else:
+        learned = _by_posterior(few, Z_few, prior, start, fixed, ard, replicates, problem.rng)
+    return KernelMeans(Z, comparison, learned.scales, prior), learned, ard
+
+
+def _given(epsilon: Any, lengthscale: Any, reg: Any, groups: int) -> tuple[Any, Any, Any]:
+    if epsilon is not None:
+        epsilon = np.atleast_1d(_check.numbers(epsilon, "epsilon"))
+        if epsilon.shape not in ((1,), (groups,)) or (epsilon <= 0).any():
+            raise ValueError(f"epsilon must be positive: one number, or one for each of {groups} statistics")
+        epsilon = np.broadcast_to(epsilon, (groups,))
+    return (
+        epsilon,
+        None if lengthscale is None else _check.positive(lengthscale, "lengthscale"),
+        None if reg is None else _check.positive(reg, "reg"),
+    )
+
+
+def _start(comparison: Comparison, fixed: Fixed) -> Scales:
+    """A first guess for what is not given."""
+    squares = comparison.from_observed()
+    if fixed.epsilon is None:
+        away = np.sqrt(np.quantile(squares.sum(-1), _NEAR) / comparison.powers.sum())
+        epsilon = np.full(squares.shape[1], np.clip(away, *objectives.EPSILON_BOUNDS))
+    else:
+        epsilon = fixed.epsilon
+    beta = _START_BETA if fixed.beta is None else fixed.beta
+    return Scales(epsilon, beta, _START_REG if fixed.reg is None else fixed.reg)
+
+
+def _learned_from(comparison: Comparison) -> Array:
+    """Rows to learn from: all, or the nearest third of the most there may be and an even choice of the others."""
+    m = len(comparison.left)
+    if m <= _MOST_LEARNED:
+        return np.arange(m)
+    order = np.argsort(comparison.from_observed().sum(-1))
+    near = _MOST_LEARNED // 3
+    others = order[near:][:: max(1, (m - near) // (_MOST_LEARNED - near))][: _MOST_LEARNED - near]
+    return np.sort(np.concatenate([order[:near], others]))
+
+
+def _by_marginal(comparison: Comparison, Z: Array, prior: Prior, start: Scales, fixed: Fixed, ard: bool) -> Learned:
+    """Maximise (4.5); with `ard` by going round the statistics, each scale up and down."""
+    squares, latent = comparison.from_observed(), prior.latent
+    pool = None if latent is not None else prior.coordinates(SAMPLED, np.random.default_rng(0))
+
+    def mu(beta: float) -> Array:
+        if latent is not None:
+            return np.asarray(mean_integral(Gaussian(beta), latent, Z))
+        return Gaussian(beta)._gram(Z, pool).mean(1)
+
+    def objective(scales: Scales) -> float:
+        return objectives.log_marginal(scales, Z, squares, comparison.powers, mu)
+
+    found = objectives.search(objective, start, fixed, groups=squares.shape[1], tie_reg=True, budget=_EVALUATIONS)
+    return objectives.one_by_one(objective, found, budget=10 * squares.shape[1]) if ard else found
+
+
+def _by_posterior(
+    comparison: Comparison,
+    Z: Array,
+    prior: Prior,
+    start: Scales,
+    fixed: Fixed,
+    ard: bool,
+    replicates: int | None,
+    rng: np.random.Generator,
+) -> Learned:
+    count = int(np.clip(len(Z) // 5, *_REPLICATES)) if replicates is None else replicates
+    sample = replicated(comparison, Z, prior, _check.count(count, "replicates", at_least=5), rng)
+    found = objectives.search(
+        lambda scales: objectives.posterior_score(scales, sample),
+        start,
+        fixed,
+        groups=len(comparison.names),
+        tie_reg=False,
+        budget=_EVALUATIONS,
+    )
+    if not ard:
+        return found
+    better = objectives.refine_epsilon(found.scales, sample)
+    return better._replace(on_bound=found.on_bound, evaluations=found.evaluations + better.evaluations)
+
+
+def replicated(comparison: Comparison, Z: Array, prior: Prior, count: int, rng: np.random.Generator) -> Replicates:
+    """The simulations nearest the observation in its place, and points to integrate over the prior."""
+    order = np.argsort(comparison.from_observed().sum(-1))
+    rows = np.sort(order[: min(count, len(order) - 1)])
+    points, weights = contrast(prior, Z[rows], _CONTRAST, rng)
+    reach = within_reach(points, Z)
+    points, weights = points[reach], weights[reach]
+    return Replicates(Z, rows, comparison.squares(comparison.right[rows]), points, weights)
+
+
+def contrast(prior: Prior, near: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Points (T, d) and weights (T,) whose sum is an integral under the prior, half of them about some parameters."""
+    latent = prior.latent
+    if latent is None:
+        return prior.coordinates(2 * count, rng), np.full(2 * count, 0.5 / count)
+    d, half = near.shape[1], count // 2
+    spread = covariances(near, np.full((1, len(near)), 1.0 / len(near)))[0]
+    local = Normal(near.mean(0), 2.0 * spread + 1e-3 * np.eye(d))
+    points = np.concatenate([latent.sample(count - half, rng), local.sample(half, rng)])
+    p = density_of(latent, points)
+    return points, p / (0.5 * p + 0.5 * density_of(local, points)) / count
+
+
+# -------------------------------------------------------------------------------------------- what to say
+
+
+def _on_bounds(learned: Learned) -> list[str]:
+    names = {"epsilon": "epsilon", "beta": "the lengthscale", "reg": "the regulariser"}
+    return [f"the best value of {names[n]} sits on the bound of what was searched" for n in learned.on_bound]
+
+
+def _thin(ess: float) -> list[str]:
+    if ess >= FEW:
+        return []
+    return [
+        f"only about {ess:.1f} simulations resemble the observation: the posterior rests on them; more simulations, "
+        "or more rounds, would tell"
+    ]
+
+
+def _rough(floor: float) -> list[str]:
+    if floor <= ROUGH:
+        return []
+    return [f"the likelihood's errors reach {100 * floor:.0f} % of its largest value: the posterior is a rough sketch"]
+
+
+# ---------------------------------------------------------------------------------------------- Algorithm 4
+
+
+def dme(
+    problem: Problem,
+    *,
+    epsilon_kernel: Any = "gaussian",
+    learn: str | None = "posterior",
+    ard: bool | None = None,
+    epsilon: Any = None,
+    lengthscale: float | None = None,
+    reg: float | None = None,
+    evidence_reg: float | None = None,
+    prior_draws: int = 1000,
+    replicates: int | None = None,
+) -> Inference:
+    """Deconditional inference: the posterior is a weighted sample of the prior.
+
+    The regulariser of the evidence is chosen by hold-out, as `kb.KernelBayesRule` does; theorem 5.7 suggests
+    `evidence_reg = reg * n / prior_draws`, which leaves large weights of both signs.
+    """
+    model, learned, ard = fit(problem, epsilon_kernel, learn, ard, epsilon, lengthscale, reg, replicates)
+    scales = model.scales
+    draws = problem.prior.coordinates(_check.count(prior_draws, "prior_draws", at_least=10), problem.rng)
+    delta = None if evidence_reg is None else _check.positive(evidence_reg, "evidence_reg")
+    rule = KernelBayesRule(
+        "dmo", Gaussian(1.0), model.kernel, reg=delta, prior_reg=scales.reg, normalise="divide",
+        random_state=int(problem.rng.integers(2**31)),
+    )  # fmt: skip
+    left = model.comparison.left / _per_column(scales.epsilon, model.comparison)
+    target = model.comparison.observed / _per_column(scales.epsilon, model.comparison)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PosteriorWarning)  # what it says is said of the whole inference
+        posterior = rule.fit(left, model.Z).posterior(target, draws)
+    _, kappa = model.weights()
+    ess = float(effective_sizes(kappa / kappa.sum()))
+    law = WeightedPoints(np.asarray(posterior.points), np.asarray(posterior.weights), model.kernel)
+    return Inference(
+        law,
+        {
+            "epsilon_kernel": epsilon_kernel,
+            **settings_of(scales),
+            "evidence_reg": float(rule.reg_),
+            "learn": learn,
+            "ard": ard,
+        },
+        ess,
+        [*_on_bounds(learned), *_thin(ess)],
+        {"score": learned.value, "evaluations": learned.evaluations},
+        scales=dict(zip(model.comparison.names, scales.epsilon * model.comparison.units, strict=True)),
+    )
+
+
+def _per_column(epsilon: Array, comparison: Comparison) -> Array:
+    return epsilon[0] if comparison.grouped else epsilon

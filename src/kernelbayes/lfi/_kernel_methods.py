@@ -1,0 +1,149 @@
+"""Other ways to a posterior from the same simulations, for comparison: kernel ABC, double kernel ABC, kernel Bayes' rule.
+
+Nakagome et al. (2013), Park et al. (2016), Fukumizu et al. (2013); as compared in Hsu (2019), sections 4.8 and 4.9.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import _check
+from .._typing import Array
+from ..bayes import KernelBayesRule
+from ..conditional import ConditionalEmbedding
+from ..embeddings import PosteriorWarning
+from ..embeddings._weighted import effective_sizes
+from ..kernels import Gaussian, median_lengthscale
+from ._epsilon import Comparison, MMDEpsilon
+from ._law import WeightedPoints
+from ._problem import Inference, Problem
+
+
+def _median_kernel(points: Array) -> Gaussian:
+    return Gaussian(median_lengthscale(points))
+
+
+def _flat(problem: Problem, epsilon_kernel: Any) -> Comparison:
+    return problem.compare(epsilon_kernel)
+
+
+def kernel_abc(
+    problem: Problem,
+    *,
+    epsilon_kernel: Any = "gaussian",
+    learn: str | None = "leave-one-out",
+    reg: float | None = None,
+) -> Inference:
+    """Kernel ABC: the conditional embedding of the parameters given the statistics, at the observation.
+
+    Nakagome et al. (2013). `learn="leave-one-out"` chooses lengthscale and regulariser as `kb.ConditionalEmbedding` does;
+    `learn="median"` takes the median distance between statistics, with reg=1e-4 unless given.
+    """
+    learn = _check.option(learn, "learn", ("leave-one-out", "median"))
+    comparison = _flat(problem, epsilon_kernel)
+    median = learn == "median"
+    model = ConditionalEmbedding(
+        _median_kernel(comparison.left) if median else None,
+        reg=1e-4 if reg is None and median else reg,
+        intercept=not median,
+        random_state=int(problem.rng.integers(2**31)),
+    ).fit(comparison.left, problem.Z)
+    weights = np.asarray(model.embed(comparison.observed).weights)
+    kernel = _median_kernel(problem.Z)
+    settings = {"epsilon_kernel": epsilon_kernel, "learn": learn, "reg": float(model.reg_)}
+    lengthscale = np.asarray(model.kernel_.lengthscale) if isinstance(model.kernel_, Gaussian) else None
+    law = WeightedPoints(problem.Z, _positive_total(weights), kernel)
+    return Inference(law, settings, law.ess, details={"lengthscale": lengthscale})
+
+
+def _positive_total(weights: Array) -> Array:
+    """Weights whose sum is too small to divide by say nothing: they are refused by name."""
+    if weights.sum() <= 1e-6 * np.abs(weights).sum():
+        raise ValueError(
+            "the weights of the posterior cancel: the observation is too far from the simulations for this method"
+        )
+    return weights
+
+
+def kernel_bayes(
+    problem: Problem,
+    *,
+    rule: str = "kbr",
+    epsilon_kernel: Any = "gaussian",
+    learn: str | None = "leave-one-out",
+    reg: float | None = None,
+    prior_reg: float | None = None,
+    prior_draws: int = 1000,
+) -> Inference:
+    """Kernel Bayes' rule: simulations are the likelihood, draws the prior; any rule of `kb.KernelBayesRule`.
+
+    `learn="median"` takes median distances for both kernels, with reg=1e-6 and prior_reg=1e-4 unless given.
+    """
+    learn = _check.option(learn, "learn", ("leave-one-out", "median"))
+    comparison, Z = _flat(problem, epsilon_kernel), problem.Z
+    median = learn == "median"
+    model = KernelBayesRule(
+        rule,
+        _median_kernel(comparison.left) if median else None,
+        _median_kernel(Z) if median else None,
+        reg=1e-6 if reg is None and median else reg,
+        prior_reg=1e-4 if prior_reg is None and median else prior_reg,
+        random_state=int(problem.rng.integers(2**31)),
+    )
+    draws = problem.prior.coordinates(_check.count(prior_draws, "prior_draws", at_least=10), problem.rng)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PosteriorWarning)
+        posterior = model.fit(comparison.left, Z).posterior(comparison.observed, draws)
+    kernel = posterior.kernel if isinstance(posterior.kernel, Gaussian) else _median_kernel(Z)
+    law = WeightedPoints(np.asarray(posterior.points), _positive_total(np.asarray(posterior.weights)), kernel)
+    said = [str(w.message) for w in caught if issubclass(w.category, PosteriorWarning)]
+    settings = {"rule": rule, "epsilon_kernel": epsilon_kernel, "learn": learn, "reg": float(posterior.health.reg)}
+    return Inference(law, settings, law.ess, said)
+
+
+def double_kernel_abc(
+    problem: Problem, *, kernel: Any = None, epsilon: float | None = None, accept: float = 0.1
+) -> Inference:
+    """Double kernel ABC: weights `exp(-MMD^2 / epsilon)` of the data sets that were simulated.
+
+    Park et al. (2016), Algorithm 1. Outputs are data sets (runs, values) or (runs, values, columns); statistics of a run
+    count as one data set. `epsilon` is by default the squared discrepancy that the share `accept` of the runs stays below.
+    """
+    outputs, observed = problem.outputs, problem.observed
+    if outputs.ndim == 1 or (outputs.ndim == 2 and outputs.shape[1] < 2):
+        outputs, observed = np.repeat(outputs.reshape(len(outputs), 1), 2, axis=1), np.repeat(observed.reshape(1), 2)
+    comparison = MMDEpsilon(kernel).bind(outputs, observed, problem.statistics)
+    squared = comparison.from_observed()[:, 0] * comparison.units[0] ** 2
+    chosen = float(np.quantile(squared, accept)) if epsilon is None else _check.positive(epsilon, "epsilon")
+    chosen = chosen if chosen > 0 else float(squared[squared > 0].min(initial=np.inf))
+    weights = np.exp(-(squared - squared.min()) / chosen)
+    law = WeightedPoints(problem.Z, weights, _median_kernel(problem.Z))
+    return Inference(law, {"epsilon": chosen}, law.ess)
+
+
+def rejection(
+    problem: Problem, *, epsilon_kernel: Any = "gaussian", accept: float | None = None, epsilon: float | None = None
+) -> Inference:
+    """Rejection ABC: the parameters whose simulations are nearest to the observation, all alike.
+
+    Pritchard et al. (1999). `accept` is the share kept (by default 1 %, at least 20 runs), or `epsilon` the distance of
+    standardised statistics within which they are kept.
+    """
+    comparison = problem.compare(epsilon_kernel)
+    distance = np.sqrt(comparison.from_observed().sum(-1))
+    if epsilon is not None:
+        chosen = _check.positive(epsilon, "epsilon")
+    else:
+        m = len(distance)
+        share = max(0.01, 20 / m) if accept is None else _check.positive(accept, "accept")
+        if share > 1:
+            raise ValueError(f"accept is a share of the runs, at most 1, got {share:g}")
+        chosen = float(np.sort(distance)[max(0, min(m, round(share * m)) - 1)])
+    inside = distance <= chosen
+    if not inside.any():
+        raise ValueError(f"epsilon={chosen:g} keeps no simulation; the nearest is at {distance.min():.3g}")
+    law = WeightedPoints(problem.Z, inside.astype(float), _median_kernel(problem.Z))
+    return Inference(law, {"epsilon": chosen, "epsilon_kernel": epsilon_kernel}, float(effective_sizes(law.weights)))

@@ -1,0 +1,332 @@
+"""Priors over named parameters: draws, designs, density, and Gaussian coordinates. Hsu (2019), section 4.7."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.special
+
+from .. import _check
+from .._typing import Array, ArrayLike, RandomState
+from ..kernels._distributions import Column, Distribution, Independent, Mixture, Normal, as_distribution
+from ._blocks import POOL, Blend, Block, Correlated, Drawn, Scalar, normals, read_draws
+
+DESIGNS = ("halton", "sobol", "random")
+
+
+class Prior:
+    """What is believed about the parameters of a simulator before anything was observed.
+
+    Args:
+        distributions: parameters by name, as a dict, for names that are not Python words.
+        parameters: the same as keywords. A parameter is given as a frozen distribution of `scipy.stats` (continuous or
+            discrete), as bounds `(low, high)` of a uniform, or as several columns at once: a frozen
+            `multivariate_normal`, a `kb.Mixture` of normals, or any frozen multivariate distribution with draws.
+        sampler: in place of all these, a function `sampler(n, rng)` that returns n draws (n, d), for a prior that can
+            only be sampled.
+        names: names of the columns of `sampler`.
+
+    Every distribution but the sampled ones has *Gaussian coordinates*: `to_gaussian` takes parameters to coordinates that
+    are standard normal under the prior (a mixture of normals: to standardised ones), `from_gaussian` leads back and never
+    leaves the support. Kernels on parameters work in these coordinates, so a parameter's unit or scale plays no role.
+
+    Example:
+        >>> from scipy import stats
+        >>> import kernelbayes as kb
+        >>> prior = kb.Prior(growth=(0, 5), noise=stats.lognorm(0.5))
+        >>> prior
+        Prior(growth=uniform(0, 5), noise=lognorm(0.5))
+        >>> theta = prior.sample(1000, random_state=0)
+        >>> theta.shape, bool(prior.contains(theta).all())
+        ((1000, 2), True)
+        >>> prior.to_gaussian([[2.5, 1.0]])  # the medians
+        array([[0., 0.]])
+    """
+
+    def __init__(
+        self,
+        distributions: Mapping[str, Any] | None = None,
+        /,
+        *,
+        sampler: Callable[[int, np.random.Generator], Any] | None = None,
+        names: Sequence[str] | None = None,
+        **parameters: Any,
+    ):
+        if distributions is not None and not isinstance(distributions, Mapping):
+            raise ValueError(f"a prior is a dict from names to distributions, got {type(distributions).__name__}")
+        given = {**(distributions or {}), **parameters}
+        if sampler is not None:
+            if given:
+                raise ValueError("a prior is given by distributions or by a sampler, not by both")
+            blocks, labels = _of_sampler(sampler, names)
+        elif names is not None:
+            raise ValueError("names are for a prior with a sampler; other parameters bring their names")
+        elif not given:
+            raise ValueError("a prior needs at least one parameter, such as kb.Prior(growth=(0, 5))")
+        else:
+            blocks, labels = _of_distributions(given)
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"two parameters have the same name among {labels}")
+        self.names: tuple[str, ...] = tuple(labels)
+        self._blocks: tuple[Block, ...] = tuple(blocks)
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters."""
+        return len(self.names)
+
+    @property
+    def latent(self) -> Distribution | None:
+        """The distribution of the Gaussian coordinates, or None for a prior that can only be sampled."""
+        parts = [block.latent for block in self._blocks]
+        if any(part is None for part in parts):
+            return None
+        known = [normals(part) for part in parts if part is not None]
+        weights, components = [], []
+        for combination in itertools.product(*(zip(*pair, strict=True) for pair in known)):
+            weights.append(np.prod([w for w, _ in combination]))
+            means = np.concatenate([c.location for _, c in combination])
+            components.append(Normal(means, np.asarray(scipy.linalg.block_diag(*(c.cov for _, c in combination)))))
+        return components[0] if len(components) == 1 else Mixture(components, np.array(weights))
+
+    def sample(self, n: int, random_state: RandomState = None) -> Array:
+        """Independent draws (n, d)."""
+        n, rng = _check.count(n, "n"), _check.generator(random_state)
+        return np.concatenate([_draws(block, n, rng) for block in self._blocks], axis=1)
+
+    def design(self, n: int, kind: str = "halton", *, start: int = 0, random_state: int = 0) -> Array:
+        """Rows `start` to `start + n - 1` (n, d) of an unending sequence of parameters that follow the prior.
+
+        Args:
+            n: how many.
+            kind: "halton" or "sobol" (scrambled: they fill the space more evenly than chance), or "random".
+            start: how many rows of the sequence were taken before.
+            random_state: which sequence; a whole number.
+
+        Example:
+            >>> import numpy as np, kernelbayes as kb
+            >>> prior = kb.Prior(rate=(0, 1))
+            >>> first, more = prior.design(100), prior.design(50, start=100)
+            >>> bool(np.array_equal(prior.design(150), np.concatenate([first, more])))
+            True
+        """
+        n, start = _check.count(n, "n", at_least=0), _check.count(start, "start", at_least=0)
+        kind = _check.option(kind, "kind", DESIGNS)
+        seed = _check.count(random_state, "random_state", at_least=0)
+        z = _sequence(kind, self.dimension, start, start + n, seed)
+        out, left = [], 0
+        for block in self._blocks:
+            columns = z[:, left : left + block.width]
+            if isinstance(block, Drawn):
+                out.append(block.rows(start, start + n, seed) if n else columns)
+            else:
+                out.append(_placed(block, columns))
+            left += block.width
+        return np.concatenate(out, axis=1)
+
+    def log_density(self, theta: ArrayLike) -> Array:
+        """Log density (n,) at parameters (n, d); minus infinity outside the support."""
+        theta = self._read(theta)
+        with np.errstate(divide="ignore"):
+            return np.sum([block.log_density(part) for block, part in self._parts(theta)], axis=0)
+
+    def density(self, theta: ArrayLike) -> Array:
+        """Density (n,) at parameters (n, d)."""
+        return np.exp(self.log_density(theta))
+
+    def contains(self, theta: ArrayLike) -> Array:
+        """Whether parameters (n, d) have a positive density; a prior that can only be sampled refuses nothing."""
+        theta = self._read(theta)
+        inside = np.ones(len(theta), dtype=bool)
+        for block, part in self._parts(theta):
+            if not (isinstance(block, Drawn) and block.logpdf is None):
+                inside &= np.isfinite(block.log_density(part))
+        return inside
+
+    def to_gaussian(self, theta: ArrayLike) -> Array:
+        """Gaussian coordinates (n, d) of parameters."""
+        return np.concatenate([b.to_gaussian(part) for b, part in self._parts(self._read(theta))], axis=1)
+
+    def from_gaussian(self, z: ArrayLike) -> Array:
+        """Parameters (n, d) with these Gaussian coordinates."""
+        z = _check.vectors(z, "z", width=self.dimension)
+        return np.concatenate([b.from_gaussian(part) for b, part in self._parts(z)], axis=1)
+
+    def coordinates(self, n: int, rng: np.random.Generator) -> Array:
+        """Gaussian coordinates (n, d) that stand for the prior: draws, or the pool where only draws are known."""
+        latent = self.latent
+        if latent is not None:
+            return latent.sample(n, rng)
+        return self.to_gaussian(np.concatenate([_pool(block, n, rng) for block in self._blocks], axis=1))
+
+    def _parts(self, rows: Array) -> list[tuple[Block, Array]]:
+        edges = np.cumsum([block.width for block in self._blocks])[:-1]
+        return list(zip(self._blocks, np.split(rows, edges, axis=1), strict=True))
+
+    def _read(self, theta: Any) -> Array:
+        if isinstance(theta, Mapping):
+            missing = [n for n in self.names if n not in theta]
+            if missing:
+                raise ValueError(f"theta lacks the parameters {missing}")
+            theta = np.column_stack([np.atleast_1d(theta[n]) for n in self.names])
+        array = np.asarray(theta)
+        if array.ndim == 1 and self.dimension > 1:
+            array = array[None]  # one parameter vector
+        return _check.vectors(array, "theta", width=self.dimension)
+
+    def __repr__(self) -> str:
+        left, parts = 0, []
+        for block in self._blocks:
+            name = self.names[left]
+            parts.append(f"{name if block.width == 1 else name.rsplit('_', 1)[0]}={block.text}")
+            left += block.width
+        return f"Prior({', '.join(parts)})"
+
+
+def read_prior(value: Any) -> Prior:
+    """A prior, or a dict that makes one."""
+    if isinstance(value, Prior):
+        return value
+    if isinstance(value, Mapping):
+        return Prior(value)
+    raise ValueError(f"prior must be a kb.Prior or a dict of distributions by name, got {type(value).__name__}")
+
+
+def _of_distributions(given: Mapping[str, Any]) -> tuple[list[Block], list[str]]:
+    blocks, labels = [], []
+    for name, value in given.items():
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"names of parameters must be text, got {name!r}")
+        block = _block(value, name)
+        blocks.append(block)
+        labels += [name] if block.width == 1 else [f"{name}_{i}" for i in range(block.width)]
+    return blocks, labels
+
+
+def _block(value: Any, name: str) -> Block:
+    """One parameter, or several columns, as the user gave it."""
+    if isinstance(value, (tuple, list)) and len(value) == 2 and all(np.ndim(v) == 0 for v in value):
+        return _bounds(value, name)
+    if isinstance(value, (Independent, Normal, Mixture)):
+        return _known(value, name)
+    if hasattr(value, "dist") and hasattr(value, "ppf"):
+        return Scalar.of(value, name)
+    if callable(value) or not hasattr(value, "rvs"):
+        raise ValueError(
+            f"the prior of {name} must be a frozen scipy.stats distribution such as stats.norm(0, 1), bounds (low, high), "
+            f"or a kb.Mixture; got {value!r}"
+        )
+    known = as_distribution(value)
+    return _known(known, name) if known is not None else _drawn(value, name)
+
+
+def _bounds(value: Any, name: str) -> Scalar:
+    low, high = (_check.scalar(v, f"a bound of {name}") for v in value)
+    if not low < high:
+        raise ValueError(f"the bounds of {name} must rise, got ({low:g}, {high:g})")
+    return Scalar("uniform", (low, high - low), {})
+
+
+def _known(value: Distribution, name: str) -> Block:
+    if isinstance(value, Mixture):
+        try:
+            normals(value)
+        except ValueError as error:
+            raise ValueError(f"the prior of {name}: {error}") from None
+        return Blend(value)
+    if isinstance(value, Independent):
+        if value.dimension > 1:
+            raise ValueError(f"the prior of {name} has several columns; give each parameter a name of its own")
+        column: Column = value.columns[0]
+        return Scalar.of(column.frozen(), name)
+    return Correlated(value)
+
+
+def _drawn(value: Any, name: str) -> Drawn:
+    """A multivariate distribution of which there are draws and a density."""
+
+    def sampler(n: int, rng: np.random.Generator) -> Any:
+        return np.reshape(value.rvs(n, random_state=rng), (n, -1))
+
+    pool = read_draws(sampler(POOL, np.random.default_rng(0)), POOL, None)
+    return Drawn(pool, sampler, _by_rows(value.logpdf) if hasattr(value, "logpdf") else None)
+
+
+def _by_rows(logpdf: Callable[[Array], Any]) -> Callable[[Array], Array]:
+    """A density asked for one row at a time: conventions differ among multivariate distributions, and some refuse
+    a point outside their support."""
+
+    def one(row: Array) -> float:
+        try:
+            return float(logpdf(row))
+        except ValueError:
+            return -np.inf
+
+    return lambda theta: np.array([one(row) for row in theta])
+
+
+def _of_sampler(sampler: Any, names: Sequence[str] | None) -> tuple[list[Block], list[str]]:
+    if not callable(sampler):
+        raise ValueError(f"sampler must be a function of (n, rng), got {type(sampler).__name__}")
+    pool = read_draws(sampler(POOL, np.random.default_rng(0)), POOL, None)
+    labels = [f"theta_{i}" for i in range(pool.shape[1])] if names is None else list(names)
+    if len(labels) != pool.shape[1]:
+        raise ValueError(f"names has {len(labels)} names where the sampler draws {pool.shape[1]} columns")
+    return [Drawn(pool, sampler)], labels
+
+
+def _draws(block: Block, n: int, rng: np.random.Generator) -> Array:
+    if isinstance(block, Drawn):
+        return block.draw(n, rng)
+    latent = block.latent
+    assert latent is not None
+    return block.from_gaussian(latent.sample(n, rng))
+
+
+def _pool(block: Block, n: int, rng: np.random.Generator) -> Array:
+    """Rows that stand for a block: those of its pool where there is one, in an order of their own."""
+    if isinstance(block, Drawn):
+        return block.pool[rng.permutation(len(block.pool))[np.arange(n) % len(block.pool)]]
+    return _draws(block, n, rng)
+
+
+def _placed(block: Block, z: Array) -> Array:
+    """Standard normal coordinates of a design, as parameters; a mixture has its components in turn."""
+    if not isinstance(block, Blend):
+        return block.from_gaussian(z)
+    assert isinstance(block.latent, Mixture)
+    weights, components = normals(block.latent)
+    # the first column also decides on the component, and is stretched to fill it: a design stays even
+    u = scipy.special.ndtr(z[:, 0])
+    edges = np.concatenate([[0.0], np.cumsum(weights)])
+    which = np.clip(np.searchsorted(edges, u, side="right") - 1, 0, len(weights) - 1)
+    inside = np.clip((u - edges[which]) / weights[which], 1e-15, 1.0 - 1e-15)
+    z = np.column_stack([scipy.special.ndtri(inside), z[:, 1:]])
+    out = np.empty_like(z)
+    for k, component in enumerate(components):
+        out[which == k] = component.transform(z[which == k])
+    return block.from_gaussian(out)
+
+
+def _sequence(kind: str, d: int, start: int, stop: int, seed: int) -> Array:
+    """Rows of a sequence of standard normal points (stop - start, d)."""
+    if kind == "random":
+        return np.random.default_rng(seed).standard_normal((stop, d))[start:]
+    from scipy.stats import qmc  # slow to import
+
+    family: Any = qmc.Halton if kind == "halton" else qmc.Sobol
+    engine = family(d, scramble=True, seed=seed)
+    if start:
+        engine.fast_forward(start)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # Sobol's sequence is balanced at powers of two; ours grows as it goes
+        u = engine.random(stop - start) if stop > start else np.empty((0, d))
+    half = np.finfo(np.float64).eps
+    return scipy.special.ndtri(np.clip(u, half, 1.0 - half))

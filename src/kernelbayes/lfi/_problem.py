@@ -1,0 +1,84 @@
+"""What every method of inference is given: parameters, simulations, the observation, the prior; and what it returns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array
+from ._epsilon import Comparison, EpsilonKernel, read_epsilon_kernel
+from ._law import Law
+from ._prior import Prior
+
+
+@dataclasses.dataclass(eq=False)
+class Problem:
+    """An inference to be made.
+
+    Attributes:
+        prior: over the parameters.
+        observed: the observation, of the shape of one simulation.
+        theta: parameters (m, d) of the runs there are.
+        outputs: what they returned (m, ...).
+        statistics: names of the outputs' columns.
+        rng: for whatever is drawn.
+        run: a function that simulates at further parameters (k, d), for methods that choose them as they go; it returns
+            outputs with NaN where a run failed, and raises `OutOfBudget` when there are no more runs to spend.
+        progress: whether to show a bar.
+    """
+
+    prior: Prior
+    observed: Array
+    theta: Array
+    outputs: Array
+    statistics: tuple[str, ...]
+    rng: np.random.Generator
+    run: Callable[[Array], Array] | None = None
+    progress: bool | None = None
+
+    @property
+    def Z(self) -> Array:
+        """The parameters in Gaussian coordinates."""
+        return self.prior.to_gaussian(self.theta)
+
+    def compare(self, epsilon_kernel: str | EpsilonKernel) -> Comparison:
+        """The runs and the observation as an epsilon-kernel sees them."""
+        return read_epsilon_kernel(epsilon_kernel).bind(self.outputs, self.observed, self.statistics)
+
+    def without(self, row: int) -> Problem:
+        """The inference from one of the simulations, made from the others."""
+        rest = np.arange(len(self.theta)) != row
+        return dataclasses.replace(
+            self, observed=self.outputs[row], theta=self.theta[rest], outputs=self.outputs[rest], run=None
+        )
+
+
+class OutOfBudget(Exception):
+    """There are no more simulations to spend; methods end with what they have."""
+
+
+@dataclasses.dataclass(eq=False)
+class Inference:
+    """What a method found.
+
+    Attributes:
+        law: the posterior in Gaussian coordinates.
+        settings: what was chosen, to be shown and to be passed in again.
+        ess: effective number of simulations behind it.
+        problems: sentences that the user should read.
+        details: of the method: scores, acceptance rates.
+        again: makes the same inference for other observations (t, ...) among the simulations, each without itself; None
+            where a method has no quicker way than to be run again.
+        scales: of the statistics, by name, where they were learned.
+    """
+
+    law: Law
+    settings: dict[str, Any]
+    ess: float
+    problems: list[str] = dataclasses.field(default_factory=list)
+    details: dict[str, Any] = dataclasses.field(default_factory=dict)
+    model: Any = None
+    scales: dict[str, float] | None = None

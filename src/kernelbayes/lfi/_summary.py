@@ -1,0 +1,68 @@
+"""Small tables that a person reads: printed in columns, as HTML in a notebook, as CSV in a file."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterator, Mapping
+
+from .._table import write_table
+
+
+class Summary(Mapping[str, Mapping[str, float]]):
+    """A table of numbers with named rows and columns; `summary["growth"]["mean"]` is one of them.
+
+    Example:
+        >>> from kernelbayes.lfi import Summary
+        >>> Summary({"growth": {"mean": 1.25, "sd": 0.5}, "noise": {"mean": 0.1, "sd": 0.02}})
+                mean    sd
+        growth  1.25   0.5
+        noise    0.1  0.02
+    """
+
+    def __init__(self, rows: Mapping[str, Mapping[str, float]], title: str = ""):
+        self._rows = {name: dict(row) for name, row in rows.items()}
+        self.title = title
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(next(iter(self._rows.values())))
+
+    def __getitem__(self, name: str) -> Mapping[str, float]:
+        return self._rows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def _cells(self) -> list[list[str]]:
+        body = [[name, *(_shown(row[c]) for c in self.columns)] for name, row in self._rows.items()]
+        return [["", *self.columns], *body]
+
+    def __repr__(self) -> str:
+        cells = self._cells()
+        widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+            for row in cells
+        ]
+        return "\n".join(([self.title] if self.title else []) + [line.rstrip() for line in lines])
+
+    def _repr_html_(self) -> str:
+        head, *body = self._cells()
+        top = "".join(f"<th>{html.escape(c)}</th>" for c in head)
+        rows = "".join(f"<tr><th>{html.escape(r[0])}</th>{''.join(f'<td>{c}</td>' for c in r[1:])}</tr>" for r in body)
+        return f"<table><caption>{html.escape(self.title)}</caption><tr>{top}</tr>{rows}</table>"
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write it with the names of the rows in a column `name`."""
+        columns = [("name", list(self._rows))]
+        columns += [(c, [row[c] for row in self._rows.values()]) for c in self.columns]
+        write_table(path, columns)
+
+
+def _shown(value: float) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

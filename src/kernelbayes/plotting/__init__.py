@@ -1,0 +1,23 @@
+"""Figures. Matplotlib is imported on use, and so is this package: by `plot` methods, the demos and the command line."""
+
+from ._calibration import calibration
+from ._embeddings import conditional_density, posterior_densities
+from ._parameters import pairs, predictive, relevance
+from ._style import ACCENT, FAINT, INK, SECOND, new_figure
+from ._tracks import track, track_plane
+
+__all__ = [
+    "ACCENT",
+    "FAINT",
+    "INK",
+    "SECOND",
+    "calibration",
+    "conditional_density",
+    "new_figure",
+    "pairs",
+    "posterior_densities",
+    "predictive",
+    "relevance",
+    "track",
+    "track_plane",
+]

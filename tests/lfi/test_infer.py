@@ -1,0 +1,466 @@
+"""Inference against posteriors that are known, and everything a user may get wrong."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import kernelbayes as kb
+from kernelbayes.lfi import IidEpsilon, MMDEpsilon, SpatioTemporalEpsilon
+
+NOISE = 0.4
+
+
+def gaussian(m, seed, d=1):
+    """A Gaussian mean with a Gaussian prior: simulations, and the exact posterior given 0.7 in each column."""
+    prior = kb.Prior({f"mu{j}": stats.norm(1.0, 2.0) for j in range(d)})
+    theta = prior.design(m, random_state=seed)
+    x = theta + NOISE * np.random.default_rng(seed).normal(size=theta.shape)
+    variance = 1.0 / (1.0 / 4.0 + 1.0 / NOISE**2)
+    return prior, theta, x, np.full(d, 0.7), stats.norm(variance * (1.0 / 4.0 + 0.7 / NOISE**2), np.sqrt(variance))
+
+
+def exponential(m, seed):
+    """The rate of 30 exponential draws with a gamma prior: simulations of their mean, and the exact posterior."""
+    law = stats.gamma(2.0, scale=0.5)
+    prior = kb.Prior(rate=law)
+    theta = prior.design(m, random_state=seed)
+    x = np.random.default_rng(seed).gamma(30, 1.0 / 30, theta.shape) / theta
+    return prior, theta, x, np.array([1.2]), stats.gamma(2.0 + 30, scale=1.0 / (2.0 + 30 * 1.2))
+
+
+def distance(posterior, exact):
+    """Errors of mean, sd and 90 % interval, in exact standard deviations."""
+    sd = exact.std()
+    interval = posterior.interval(0.9) - np.array(exact.interval(0.9))[:, None]
+    return (
+        np.abs(posterior.mean() - exact.mean()).mean() / sd,
+        np.abs(posterior.std() / sd - 1.0).mean(),
+        np.abs(interval).mean() / sd,
+    )
+
+
+@pytest.mark.parametrize("problem", [gaussian, exponential])
+def test_conjugate_posteriors_are_approached(problem, capsys):
+    rows = {}
+    for m in (50, 200, 1000):
+        errors = []
+        for seed in range(3):
+            prior, theta, x, y, exact = problem(m, seed)
+            posterior = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=seed)
+            errors.append(distance(posterior, exact))
+        rows[m] = np.mean(errors, axis=0)
+    with capsys.disabled():
+        print(f"\n{problem.__name__}: errors of mean, sd, 90 % interval in exact standard deviations")
+        for m, row in rows.items():
+            print(f"  {m:5d} simulations  " + "  ".join(f"{e:.3f}" for e in row))
+    assert (rows[1000] < [0.2, 0.2, 0.3]).all()
+    assert rows[1000].sum() < 0.6 * rows[50].sum()
+
+
+def test_several_parameters_and_calibration():
+    prior, theta, x, y, exact = gaussian(500, 0, d=2)
+    posterior = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=0)
+    assert all(e < limit for e, limit in zip(distance(posterior, exact), (0.4, 0.5, 0.7), strict=True))
+    calibration = kb.calibrate(posterior, 200)
+    counts, _ = calibration.histogram()
+    low, high = calibration.histogram_band(0.999)
+    assert ((counts >= low) & (counts <= high)).all()
+    low, high = calibration.coverage_band(0.9, 0.9999)
+    assert ((calibration.coverage(0.9) >= low) & (calibration.coverage(0.9) <= high)).all()
+    assert list(calibration.summary()) == ["mu0", "mu1"]
+
+
+def test_calibration_sees_a_posterior_that_is_too_narrow():
+    prior, theta, x, y, _ = gaussian(300, 0)
+    narrow = kb.infer(
+        parameters=theta, outputs=x, prior=prior, observed=y, random_state=0, epsilon=0.02, lengthscale=0.05, reg=1e-8
+    )
+    assert any("too narrow" in problem for problem in kb.calibrate(narrow).problems)
+
+
+def test_calibration_of_a_method_that_is_run_again():
+    prior, theta, x, y, _ = gaussian(200, 0)
+    posterior = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method="rejection", random_state=0)
+    calibration = kb.calibrate(posterior, 40)
+    assert calibration.coverage(0.9)[0] > 0.7
+    with pytest.raises(ValueError, match="around must be one of"):
+        kb.calibrate(posterior, around="somewhere")
+
+
+def test_more_rounds_are_more_accurate():
+    def simulator(mu, rng):
+        return mu + 0.05 * rng.normal()
+
+    prior = kb.Prior(mu=stats.norm(0, 1))
+    exact = stats.norm(0.5 / 1.0025, np.sqrt(0.0025 / 1.0025))
+    errors = []
+    for rounds in (1, 3):
+        found = kb.infer(simulator, prior, 0.5, simulations=150, rounds=rounds, random_state=0)
+        errors.append(sum(distance(found, exact)))
+    assert errors[1] < 0.5 * errors[0]
+    assert errors[1] < 1.0
+
+
+def test_a_proposal_that_is_not_the_prior_does_not_move_the_posterior():
+    prior, _, _, y, exact = gaussian(400, 0)
+    proposal = kb.Prior(mu0=stats.norm(0.0, 3.0))
+    found = kb.infer(
+        lambda mu0, rng: mu0 + NOISE * rng.normal(), prior, y[0], simulations=400, proposal=proposal, random_state=0
+    )
+    assert sum(distance(found, exact)) < 0.8
+    assert abs(found.parameters.mean()) < 0.3  # simulated from the proposal, not about the prior's 1
+
+
+def test_sampled_forms_agree_with_closed_ones():
+    prior, theta, x, y, exact = gaussian(300, 0)
+    settings = {"epsilon": 0.2, "lengthscale": 0.7, "reg": 1e-3}
+    closed, sampled = (
+        kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=0, form=form, **settings)
+        for form in ("closed", "sampled")
+    )
+    np.testing.assert_allclose(sampled.mean(), closed.mean(), atol=0.1 * exact.std())
+    np.testing.assert_allclose(sampled.std(), closed.std(), rtol=0.15)
+    drawn = kb.Prior(sampler=lambda n, rng: rng.normal(1.0, 2.0, (n, 1)), names=["mu0"])
+    from_draws = kb.infer(parameters=theta, outputs=x, prior=drawn, observed=y, random_state=0)
+    np.testing.assert_allclose(from_draws.mean(), exact.mean(), atol=0.5 * exact.std())
+
+
+def test_mixture_prior_keeps_both_modes():
+    prior = kb.Prior(mu=kb.Mixture([stats.norm(-2, 0.3), stats.norm(2, 0.3)]))
+    theta = prior.design(800)
+    x = np.abs(theta) + 0.2 * np.random.default_rng(0).normal(size=theta.shape)  # the sign cannot be seen
+    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[2.0], random_state=0)
+    assert 0.35 < (found.sample(2000, random_state=0) < 0).mean() < 0.65
+    assert (np.abs(found.sample(2000, random_state=0)) > 0.8).mean() > 0.98
+
+
+def test_draws_never_leave_the_support():
+    prior = kb.Prior(a=(0, 1), b=stats.expon(), k=stats.poisson(3))
+    theta = prior.design(300)
+    x = theta + 0.3 * np.random.default_rng(0).normal(size=theta.shape)
+    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[0.99, 0.02, 0.0], random_state=0)
+    assert prior.contains(found.sample(5000, random_state=1)).all()
+    assert prior.contains(found.herd(50, random_state=1)).all()
+
+
+def test_density_map_and_raw_density():
+    prior, theta, x, y, exact = gaussian(400, 0)
+    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=0)
+    grid = np.linspace(-3, 4, 2001)
+    density = found.density(grid)
+    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=0.03)
+    assert np.trapezoid(found.density(grid, raw=True), grid) == pytest.approx(1.0, abs=0.05)
+    assert found.map()[0] == pytest.approx(grid[density.argmax()], abs=0.02)
+    assert abs(found.map()[0] - exact.mean()) < exact.std()
+    uniform = kb.Prior(mu0=(-4, 6))
+    there = kb.infer(
+        parameters=theta[np.abs(theta[:, 0] - 1) < 5], outputs=x[np.abs(theta[:, 0] - 1) < 5], prior=uniform, observed=y
+    )
+    assert np.trapezoid(there.density(grid), grid) == pytest.approx(1.0, abs=0.05)
+    assert (there.density([[-4.5], [7.0]]) == 0).all()
+
+
+def test_relevance_finds_the_statistic_that_matters():
+    rng = np.random.default_rng(0)
+    prior = kb.Prior(mu=(-3, 3))
+    theta = prior.design(300)
+    x = np.column_stack([rng.normal(size=300), theta[:, 0] + 0.2 * rng.normal(size=300), rng.normal(size=300)])
+    found = kb.infer(
+        parameters=theta,
+        outputs=x,
+        prior=prior,
+        observed=[0.0, 1.0, 0.0],
+        statistics=["junk", "level", "more"],
+        random_state=0,
+    )
+    table = found.relevance()
+    assert next(iter(table)) == "level"
+    assert table["level"]["relevance"] > 2 * table["junk"]["relevance"]
+    isotropic = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[0.0, 1.0, 0.0], ard=False, random_state=0)
+    assert found.details["score"] > isotropic.details["score"]
+
+
+# ------------------------------------------------------------------------------------------- epsilon-kernels
+
+
+def data_sets(seed=0):
+    rng = np.random.default_rng(seed)
+    prior = kb.Prior(mu=(-3, 3), log_sd=stats.norm(0, 0.5))
+    theta = prior.design(300)
+    outputs = theta[:, :1] + np.exp(theta[:, 1:]) * rng.normal(size=(300, 40))
+    return prior, theta, outputs, rng.normal(1.0, 1.0, 40)
+
+
+@pytest.mark.parametrize("kernel", ["iid", "mmd", IidEpsilon(sort=True), MMDEpsilon(kb.Gaussian(1.0))])
+def test_kernels_on_data_sets(kernel):
+    prior, theta, outputs, y = data_sets()
+    found = kb.infer(parameters=theta, outputs=outputs, prior=prior, observed=y, epsilon_kernel=kernel, random_state=0)
+    assert np.abs(found.mean() - [y.mean(), np.log(y.std())]).max() < 0.35
+    assert found.std()[0] < 0.6
+
+
+def test_order_of_a_data_set_does_not_matter():
+    prior, theta, outputs, y = data_sets()
+    first, second = (
+        kb.infer(
+            parameters=theta, outputs=outputs, prior=prior, observed=o, epsilon_kernel="iid", random_state=0
+        ).mean()
+        for o in (y, y[::-1])
+    )
+    np.testing.assert_allclose(first, second)
+
+
+def test_spatio_temporal_kernel_is_the_predictive_density_of_a_gaussian_process():
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    rng = np.random.default_rng(0)
+    t, X, y = np.linspace(0, 1, 12), rng.normal(size=(15, 12)), rng.normal(size=12)
+    kernel = SpatioTemporalEpsilon(t, lengthscale=0.2, amplitude=1.5, noise=0.5)
+    comparison = kernel.bind(X, y, tuple(f"x{i}" for i in range(12)))
+    unit, centre = 1.4826 * np.median(np.abs(X - np.median(X))), np.median(X)
+    X, y = (X - centre) / unit, (y - centre) / unit
+    process = ConstantKernel(1.5**2, "fixed") * RBF(0.2, "fixed")
+    expected = []
+    for row in X:
+        gp = GaussianProcessRegressor(process + WhiteKernel(0.25, "fixed"), optimizer=None).fit(t[:, None], row)
+        mean, cov = gp.predict(t[:, None], return_cov=True)
+        expected.append(stats.multivariate_normal(mean, cov).logpdf(y))
+    found = -0.5 * comparison.from_observed()[:, 0]
+    np.testing.assert_allclose(found - found[0], np.array(expected) - expected[0], rtol=1e-5)
+
+
+def test_series_by_the_spatio_temporal_kernel():
+    rng = np.random.default_rng(0)
+    prior = kb.Prior(frequency=(1, 4))
+    t = np.linspace(0, 1, 50)
+    theta = prior.design(300)
+    series = np.sin(2 * np.pi * theta * t) + 0.3 * rng.normal(size=(300, 50))
+    y = np.sin(2 * np.pi * 2.2 * t) + 0.3 * rng.normal(size=50)
+    found = kb.infer(
+        parameters=theta, outputs=series, prior=prior, observed=y, epsilon_kernel="spatio-temporal", random_state=0
+    )
+    assert abs(found.mean()[0] - 2.2) < 0.1
+    assert found.std()[0] < 0.2
+
+
+# ------------------------------------------------------------------------------------------------ other methods
+
+
+@pytest.mark.parametrize("method", ["dme", "kbr", "k-abc", "k2-abc", "rejection"])
+def test_other_methods_find_the_neighbourhood(method):
+    prior, theta, x, y, exact = gaussian(400, 0)
+    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method=method, random_state=0)
+    assert abs(found.mean()[0] - exact.mean()) < 1.0 * exact.std()
+    assert 0.3 * exact.std() < found.std()[0] < 2.5 * exact.std()
+    assert prior.contains(found.sample(100, random_state=0)).all()
+    assert found.method == method
+    assert found.ess > 5
+
+
+def test_kernel_abc_is_the_conditional_embedding():
+    prior, theta, x, y, _ = gaussian(100, 0)
+    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method="k-abc", learn="median", reg=1e-3)
+    unit = 1.4826 * np.median(np.abs(x - np.median(x)))
+    X, target = x / unit, y / unit
+    scale = kb.median_lengthscale(X)
+    K = np.exp(-0.5 * (X - X.T) ** 2 / scale**2)
+    w = np.linalg.solve(K + 100 * 1e-3 * np.eye(100), np.exp(-0.5 * (X[:, 0] - target) ** 2 / scale**2))
+    np.testing.assert_allclose(found.law.weights, w / w.sum(), rtol=1e-5, atol=1e-9)
+
+
+def test_double_kernel_abc_is_the_formula():
+    prior, theta, outputs, y = data_sets()
+    found = kb.infer(
+        parameters=theta,
+        outputs=outputs,
+        prior=prior,
+        observed=y,
+        method="k2-abc",
+        kernel=kb.Gaussian(1.0),
+        epsilon=0.05,
+    )
+
+    def mean_kernel(a, b):
+        return np.exp(-0.5 * (a[:, None] - b[None]) ** 2).mean()
+
+    squared = np.array([mean_kernel(o, o) + mean_kernel(y, y) - 2 * mean_kernel(o, y) for o in outputs])
+    w = np.exp(-squared / 0.05)
+    np.testing.assert_allclose(found.law.weights, w / w.sum(), rtol=0.02, atol=1e-4)
+
+
+# ---------------------------------------------------------------------------------------------- never lie
+
+
+def test_an_observation_outside_the_simulations_is_told():
+    prior, theta, x, _, _ = gaussian(200, 0)
+    with pytest.warns(kb.PosteriorWarning, match="outside the simulations"):
+        found = kb.infer(
+            parameters=theta, outputs=x, prior=prior, observed=[30.0], statistics=["level"], random_state=0
+        )
+    assert "level = 30" in found.problems[0]
+
+
+def test_a_gap_between_the_simulations_is_told():
+    rng = np.random.default_rng(0)
+    prior = kb.Prior(mu=(-3, 3))
+    theta = prior.design(300)
+    x = np.column_stack([theta[:, 0], theta[:, 0]]) + 0.1 * rng.normal(size=(300, 2))
+    with pytest.warns(kb.PosteriorWarning, match="in a gap between the simulations"):
+        kb.infer(parameters=theta, outputs=x, prior=prior, observed=[2.0, -2.0], random_state=0)
+
+
+def test_few_simulations_near_the_observation_are_told():
+    prior, theta, x, y, _ = gaussian(100, 0)
+    with pytest.warns(kb.PosteriorWarning, match="simulations resemble the observation"):
+        kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, epsilon=0.002, random_state=0)
+
+
+def test_an_optimum_on_a_bound_is_told(monkeypatch):
+    from kernelbayes.learning import _likelihood_free as learning
+
+    monkeypatch.setattr(learning, "EPSILON_BOUNDS", (2.0, 30.0))
+    prior, theta, x, y, _ = gaussian(100, 0)
+    with pytest.warns(kb.PosteriorWarning, match="epsilon sits on the bound"):
+        kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=0)
+
+
+def test_constant_outputs_are_left_out():
+    prior, theta, x, y, exact = gaussian(200, 0)
+    with pytest.warns(UserWarning, match="flat are the same in every simulation"):
+        found = kb.infer(
+            parameters=theta,
+            outputs={"x": x[:, 0], "flat": np.ones(200)},
+            prior=prior,
+            observed={"x": y[0], "flat": 1.0},
+            random_state=0,
+        )
+    assert abs(found.mean()[0] - exact.mean()) < exact.std()
+
+
+# ----------------------------------------------------------------------------------------- real simulators
+
+
+def simulator(mu, rng):
+    if mu > 2.5:
+        raise RuntimeError("diverged")
+    return mu + 0.3 * rng.normal()
+
+
+def test_a_simulator_that_fails_now_and_then():
+    with pytest.warns(kb.SimulationWarning, match="failed"):
+        found = kb.infer(simulator, {"mu": (-3, 3)}, 1.0, simulations=200, random_state=0)
+    assert 0 < found.failures < 40
+    assert len(found.parameters) == 200 - found.failures
+    assert abs(found.mean()[0] - 1.0) < 0.3
+    assert "failed" in repr(found)
+
+
+def test_a_simulator_that_mostly_fails():
+    def hopeless(mu):
+        raise RuntimeError("no licence")
+
+    with pytest.raises(kb.SimulationError, match="no licence"):
+        kb.infer(hopeless, {"mu": (-3, 3)}, 1.0, simulations=100, random_state=0)
+
+
+def test_the_store_is_resumed_and_added_to(tmp_path):
+    calls = tmp_path / "calls"
+
+    def counted(mu, rng):
+        with open(calls, "a") as file:
+            file.write("x")
+        return mu + 0.3 * rng.normal()
+
+    prior, store = kb.Prior(mu=(-3, 3)), tmp_path / "runs.sqlite"
+    first = kb.infer(counted, prior, 1.0, simulations=60, store=store, random_state=0)
+    assert len(calls.read_text()) == 60
+    again = kb.infer(counted, prior, 1.0, simulations=60, store=store, random_state=0)
+    assert len(calls.read_text()) == 60
+    np.testing.assert_array_equal(first.parameters, again.parameters)
+    more = kb.infer(counted, prior, 1.0, more=40, store=store, random_state=0)
+    assert len(calls.read_text()) == 100
+    assert len(more.parameters) == 100
+    np.testing.assert_array_equal(more.parameters[:60], first.parameters)
+    about = kb.infer(counted, prior, 1.0, more=50, rounds=2, store=store, random_state=0)
+    assert len(calls.read_text()) == 150
+    assert about.parameters[100:].std() < 0.6 * about.parameters[:100].std()
+
+
+def test_same_seed_same_answer():
+    a, b = (
+        kb.infer(lambda mu, rng: mu + 0.3 * rng.normal(), {"mu": (-3, 3)}, 1.0, simulations=60, random_state=4)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(a.mean(), b.mean())
+
+
+def test_saved_and_loaded(tmp_path):
+    prior = kb.Prior(a=(0, 1), b=stats.gamma(2.0), pair=stats.multivariate_normal([0, 0], [[1, 0.3], [0.3, 1]]))
+    theta = prior.design(150)
+    x = theta + 0.3 * np.random.default_rng(0).normal(size=theta.shape)
+    for method in ("kelfi", "k-abc"):
+        found = kb.infer(
+            parameters=theta, outputs=x, prior=prior, observed=[0.5, 1.5, 0, 0], method=method, random_state=0
+        )
+        found.save(tmp_path / "posterior.npz")
+        loaded = kb.load(tmp_path / "posterior.npz")
+        np.testing.assert_array_equal(loaded.mean(), found.mean())
+        np.testing.assert_allclose(loaded.density(theta[:3]), found.density(theta[:3]))
+        assert loaded.names == found.names
+        assert repr(loaded) == repr(found)
+    drawn = kb.Prior(sampler=lambda n, rng: rng.normal(size=(n, 1)))
+    found = kb.infer(parameters=theta[:, :1], outputs=x[:, :1], prior=drawn, observed=[0.5], random_state=0)
+    found.save(tmp_path / "posterior.npz")
+    np.testing.assert_array_equal(kb.load(tmp_path / "posterior.npz").mean(), found.mean())
+
+
+# ------------------------------------------------------------------------------------------------ mistakes
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"method": "magic"}, "method must be one of"),
+        ({"prior": None}, "infer needs a prior"),
+        ({"prior": 3}, "prior must be a kb.Prior"),
+        ({"observed": None}, "infer needs observed"),
+        ({"observed": [1.0, 2.0]}, "observed has shape"),
+        ({"observed": [np.nan]}, "observed contains NaN"),
+        ({"outputs": None}, "belong together"),
+        ({"outputs": np.ones((3, 1))}, "they must be paired"),
+        ({"outputs": np.full((100, 1), np.nan)}, "no row without NaN"),
+        ({"epsilon": -1.0}, "epsilon must be positive"),
+        ({"reg": 0.0}, "reg must be positive"),
+        ({"bandwidth": 1.0}, "has no setting 'bandwidth'"),
+        ({"simulations": 50}, "simulations are for a simulator"),
+        ({"method": "smc-abc"}, "needs the simulator itself"),
+        ({"learn": "magic"}, "learn must be one of"),
+        ({"epsilon_kernel": "magic"}, "epsilon_kernel must be one of"),
+        ({"statistics": ["a", "b"]}, "statistics has 2 names"),
+        ({"simulator": simulator}, "not both"),
+        ({"parameters": np.full((100, 1), 1e9), "prior": kb.Prior(mu0=(0, 1))}, "outside the support"),
+        ({"form": "open"}, "form must be one of"),
+    ],
+)
+def test_mistakes_are_named(change, message):
+    prior, theta, x, y, _ = gaussian(100, 0)
+    arguments = {"parameters": theta, "outputs": x, "prior": prior, "observed": y, "random_state": 0, **change}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        kb.infer(**arguments)
+
+
+def test_mistakes_with_a_simulator_are_named(tmp_path):
+    prior = kb.Prior(mu=(-3, 3))
+    with pytest.raises(ValueError, match="needs a simulator, or parameters"):
+        kb.infer(None, prior, 1.0)
+    with pytest.raises(ValueError, match="more adds to the runs of a store"):
+        kb.infer(simulator, prior, 1.0, more=10)
+    with pytest.raises(ValueError, match="not both"):
+        kb.infer(simulator, prior, 1.0, simulations=20, more=10, store=tmp_path / "s.sqlite")
+    with pytest.raises(ValueError, match="at least 10"):
+        kb.infer(lambda mu: mu, prior, 1.0, simulations=5)
+    with pytest.raises(ValueError, match="proposal has parameters"):
+        kb.infer(simulator, prior, 1.0, simulations=20, proposal=kb.Prior(other=(0, 1)))
