@@ -350,6 +350,40 @@ def filters(out: Path) -> None:
     figure.savefig(out / "filters-plane.png", dpi=_DPI)
 
 
+# ----------------------------------------------------------------------------------------- guide/inference.md
+
+
+def course(contagion: float, days_ill: float, rng: np.random.Generator) -> np.ndarray:
+    """Boys in bed on each of fourteen days, as in the guide."""
+    well, ill, counts = 760, 3, [3]
+    for step in range(13 * 8):
+        caught = rng.binomial(well, 1 - np.exp(-contagion * ill / 763 / 8))
+        recovered = rng.binomial(ill, 1 - np.exp(-1 / days_ill / 8))
+        well, ill = well - caught, ill + caught - recovered
+        counts += [ill] if step % 8 == 7 else []
+    return np.array(counts)
+
+
+def _describe(counts: np.ndarray) -> dict[str, float]:
+    return {"peak": counts.max(), "middle": np.arange(14) @ counts / counts.sum(), "bed_days": counts.sum()}
+
+
+def inference(out: Path) -> None:
+    """The boarding school of the guide: the posterior, the predictive check, and calibration."""
+    in_bed = np.array([3, 8, 26, 76, 225, 298, 258, 233, 189, 128, 68, 29, 14, 4])
+    prior = kb.Prior(contagion=stats.lognorm(0.6, scale=1.5), days_ill=(0.5, 6))
+    posterior = kb.infer(
+        lambda contagion, days_ill, rng: _describe(course(contagion, days_ill, rng)),
+        prior,
+        _describe(in_bed),
+        simulations=300,
+        random_state=0,
+    )
+    posterior.plot().savefig(out / "inference.png", dpi=_DPI)
+    posterior.predictive(100, random_state=0).plot().savefig(out / "inference-check.png", dpi=_DPI)
+    kb.calibrate(posterior, 200).plot().savefig(out / "calibration.png", dpi=_DPI)
+
+
 # ------------------------------------------------------------------------------------- guide/density-ratio.md
 
 
@@ -458,6 +492,7 @@ _FIGURES = (
     herding,
     bayes,
     filters,
+    inference,
     density_ratio,
     learned_features,
 )

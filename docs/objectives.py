@@ -150,8 +150,8 @@ def _row(several: dict[str, np.ndarray]) -> dict[str, Any]:
         "mean off by": float(np.median(several["off"])),
         "worst": float(several["off"].max()),
         "sd / exact sd": float(np.median(several["width"])),
-        "exact mass": float(np.median(several["mass"])),
-        "least": float(several["mass"].min()),
+        "exact mass": round(float(np.median(several["mass"])), 3),
+        "least": round(float(several["mass"].min()), 3),
         "total variation": float(np.median(several["tv"])) if "tv" in several else "",
         "warned": f"{several['warned'].sum():.0f} of {SEEDS}",
     }

@@ -13,6 +13,8 @@ KERNEL = kb.Gaussian(1.0)
 FITTED = kb.ConditionalEmbedding(KERNEL, reg=0.1).fit(GOOD, Y)
 FEATURES = kb.IncompleteCholesky(5).fit(KERNEL, GOOD)
 EMBEDDING = kb.MeanEmbedding(GOOD, kernel=KERNEL)
+RULE = kb.KernelBayesRule(kernel=KERNEL, latent_kernel=KERNEL, reg=0.1, prior_reg=0.1).fit(GOOD, GOOD)
+PRIOR = kb.Prior(a=stats.norm(), b=stats.norm())
 ANALYTIC = kb.AnalyticEmbedding([stats.norm(), stats.uniform()], KERNEL)
 COVARIANCE = kb.Covariance(GOOD, KERNEL)
 
@@ -70,6 +72,31 @@ BAD = {
     "None": None,
     "a number": 3.0,
 }
+
+
+RULES_AND_JOBS = {
+    "KernelBayesRule.fit": lambda X: kb.KernelBayesRule(random_state=0).fit(X, Y),
+    "KernelBayesRule.fit, latents": lambda X: kb.KernelBayesRule(random_state=0).fit(Y, X),
+    "posterior": lambda X: RULE.posterior(X),
+    "posterior, prior": lambda X: RULE.posterior([0.0, 0.0], X),
+    "DensityRatio.fit": lambda X: kb.DensityRatio(KERNEL, reg=0.1).fit(X, GOOD),
+    "DensityRatio.fit, second": lambda X: kb.DensityRatio(KERNEL, reg=0.1).fit(GOOD, X),
+    "filter fit, states": lambda X: kb.KernelBayesFilter(tune=0, random_state=0).fit(Y, X),
+    "infer, parameters": lambda X: kb.infer(parameters=X, outputs=Y, prior=PRIOR, observed=0.0, random_state=0),
+    "prior density": lambda X: PRIOR.log_density(X),
+    "prior coordinates": lambda X: PRIOR.to_gaussian(X),
+    "simulate": lambda X: kb.simulate(lambda x: x.sum(), X),
+}
+MEANS_SOMETHING = {("posterior, prior", "None"), ("filter fit, states", "NaN")}  # the training marginal; a gap in a log
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("entry", RULES_AND_JOBS)
+def test_bad_points_are_refused_by_rules_and_jobs(entry, bad):
+    if (entry, bad) in MEANS_SOMETHING:
+        return
+    with pytest.raises(ValueError, match=r"\w"):
+        RULES_AND_JOBS[entry](BAD[bad])
 
 
 ESTIMATOR = ("fit", "fit with kernel", "weights", "expect", "predict", "embed")

@@ -41,6 +41,7 @@ def distance(posterior, exact):
     )
 
 
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")  # of 50 simulations there is something to say
 @pytest.mark.parametrize("problem", [gaussian, exponential])
 def test_conjugate_posteriors_are_approached(problem, capsys):
     rows = {}
@@ -104,13 +105,13 @@ def test_more_rounds_are_more_accurate():
 
 
 def test_a_proposal_that_is_not_the_prior_does_not_move_the_posterior():
-    prior, _, _, y, exact = gaussian(400, 0)
-    proposal = kb.Prior(mu0=stats.norm(0.0, 3.0))
+    prior, proposal = kb.Prior(mu=stats.norm(1.0, 1.0)), kb.Prior(mu=stats.norm(-1.0, 1.5))
     found = kb.infer(
-        lambda mu0, rng: mu0 + NOISE * rng.normal(), prior, y[0], simulations=400, proposal=proposal, random_state=0
+        lambda mu, rng: mu + rng.normal(), prior, 0.7, simulations=500, proposal=proposal, random_state=0
     )
-    assert sum(distance(found, exact)) < 0.8
-    assert abs(found.parameters.mean()) < 0.3  # simulated from the proposal, not about the prior's 1
+    assert abs(found.parameters.mean() + 1.0) < 0.1  # simulated from the proposal
+    assert abs(found.mean()[0] - 0.85) < 0.3  # under the proposal as a prior it would be 0.18
+    assert abs(found.std()[0] - np.sqrt(0.5)) < 0.2
 
 
 def test_sampled_forms_agree_with_closed_ones():

@@ -94,6 +94,9 @@ def read_log(
     control_kernel: Kernel | None,
 ) -> Training:
     """Training data of one sequence or several, rows with gaps taken out, as a log."""
+    for value, name in ((observations, "observations"), (states, "states")):
+        if value is None:
+            raise ValueError(f"{name} are missing: a filter learns from observations and states, row by row")
     parts = _parts(observations, states, controls if transitions is None else None)
     X, Z, U, lengths = _joined(parts, kernel, latent_kernel, control_kernel)
     if len(Z) < 8:

@@ -10,7 +10,7 @@ of the kernel on the parameters' Gaussian coordinates, and the regulariser :math
   density of the parameters that were really behind it is scored. With :math:`f_i` the likelihood of simulation i learned
   without it,
 
-  .. math:: \frac1R \sum_i \log \Big( (1 - \eta)\,
+  .. math:: \sum_i s_i \log \Big( (1 - \eta)\,
             \frac{g_i(\theta_i)}{\sum_t w_t g_i(\tilde\theta_t) + g_i(\theta_i) / T} + \eta \Big),
             \qquad g_i = (f_i - \tau_i)_+, \quad \tau_i = \max_t (-f_i(\tilde\theta_t))_+
 
@@ -18,23 +18,27 @@ of the kernel on the parameters' Gaussian coordinates, and the regulariser :math
   estimate falls below zero tells how large its errors are, and what does not rise above zero by as much is taken for
   zero as well (`above_noise`). The points :math:`\tilde\theta_t` integrate over the prior with weights :math:`w_t`. The
   parameters themselves count among them, which bounds what a spike can gain, and the share :math:`\eta` of the prior
-  bounds what a miss can cost. This is a proper score of what the user will look at, so it is the default.
+  bounds what a miss can cost. The shares :math:`s_i` are 1/R, or in proportion to :math:`p(\theta_i) / \pi(\theta_i)`
+  where parameters were drawn from a proposal :math:`\pi`: otherwise it would be the posterior under the proposal that is
+  scored, which is narrower where proposals gather about the posterior. This is a proper score of what the user will look at, so it is the default.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import numpy as np
+import scipy.optimize
 
 from .._backend import namespace
 from .._linalg import FactorisationError, solve
 from .._typing import AnyArray, Array
-from ..kernels import Gaussian, positive
+from ..kernels import Gaussian
+from ..kernels._stationary import squared_distances
 from ..rules import kernel_means
-from ._optimise import minimise
 from ._search import pattern_search
 
 # A share of the prior in every posterior that is scored, which bounds the price of a miss.
@@ -44,7 +48,7 @@ REG_PER_LENGTHSCALE = 1e-3
 # What a factor e between the scale of one statistic and their mean scale costs, in nats divided by the number of scales.
 _PRICE_OF_DIFFERENCE = 0.02
 # However large the errors, what rises to this share of the top is no error.
-_MOST_NOISE = 0.75
+_MOST_NOISE = 0.5
 # A likelihood should rest on so many simulations; a factor e fewer costs so many nats.
 _ENOUGH, _PRICE_OF_FEW = 10.0, 0.1
 BETA_BOUNDS, REG_BOUNDS, EPSILON_BOUNDS = (0.02, 20.0), (1e-12, 10.0), (1e-3, 30.0)
@@ -58,7 +62,8 @@ class Scales(NamedTuple):
     reg: float
 
 
-class Replicates(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Replicates:
     """Simulations that stand for the observation, and the points that integrate over the prior.
 
     Attributes:
@@ -67,6 +72,7 @@ class Replicates(NamedTuple):
         squares: (m, R, g) squared differences from them.
         points: (T, d) coordinates at which likelihoods are integrated.
         weights: (T,) that turn a sum over them into an integral under the prior.
+        shares: (R,) of the replicates in the score: as the prior has it, where parameters were drawn from something else.
     """
 
     Z: Array
@@ -74,6 +80,17 @@ class Replicates(NamedTuple):
     squares: Array
     points: Array
     weights: Array
+    shares: Array
+
+    @functools.cached_property
+    def between(self) -> Array:
+        """Squared distances (m, m) of the parameters."""
+        return squared_distances(self.Z, self.Z)
+
+    @functools.cached_property
+    def across(self) -> Array:
+        """Squared distances (T, m) of the points from the parameters."""
+        return squared_distances(self.points, self.Z)
 
 
 def noise_floor(values: AnyArray) -> AnyArray:
@@ -87,14 +104,14 @@ def above_noise(values: AnyArray, floor: AnyArray) -> AnyArray:
     return namespace(values, floor).maximum(values - floor, 0.0)
 
 
-def score(own: AnyArray, elsewhere: AnyArray, weights: AnyArray) -> AnyArray:
+def score(own: AnyArray, elsewhere: AnyArray, weights: AnyArray, shares: AnyArray) -> AnyArray:
     """Mean logarithmic score, from likelihoods at the true parameters (R,) and at the points (T, R)."""
     xp = namespace(own, elsewhere)
     floor = noise_floor(elsewhere)
     own, elsewhere = above_noise(own, floor), above_noise(elsewhere, floor)
     mass = weights @ elsewhere + own / weights.shape[0]
     density = own / xp.where(mass > 0, mass, 1.0)
-    return xp.log((1.0 - MISS) * density + MISS).mean()
+    return shares @ xp.log((1.0 - MISS) * density + MISS)
 
 
 def kappa_of(squares: AnyArray, epsilon: AnyArray) -> AnyArray:
@@ -117,57 +134,84 @@ def price_of_few(kappa: AnyArray, rows: AnyArray) -> AnyArray:
 
 def posterior_score(scales: Scales, sample: Replicates) -> float:
     """The objective `posterior` at one setting."""
-    kernel = Gaussian(scales.beta)
-    L = kernel._gram(sample.Z, sample.Z)
+    L = np.exp(sample.between * (-0.5 / scales.beta**2))
     factor = kernel_means.operator(L, scales.reg)
     kappa = kappa_of(sample.squares, scales.epsilon)
     V = kernel_means.weights_without(factor, kappa, sample.rows)
     own = (L[sample.rows] * V.T).sum(1)
-    value = score(own, kernel._gram(sample.points, sample.Z) @ V, sample.weights)
+    value = score(own, np.exp(sample.across * (-0.5 / scales.beta**2)) @ V, sample.weights, sample.shares)
     return float(value - price_of_few(kappa, sample.rows))
 
 
-class _Epsilon(eqx.Module):
-    """The scales of the statistics, for the optimiser."""
+class EpsilonLoss:
+    """Minus the score as a function of the logarithms of the scales, with its slope; the rest is factorised once.
 
-    epsilon: AnyArray = positive()
+    The slope is written out rather than traced: compiling it would take longer than the whole search.
+    """
+
+    def __init__(self, scales: Scales, sample: Replicates):
+        L = np.exp(sample.between * (-0.5 / scales.beta**2))
+        factor = kernel_means.operator(L, scales.reg)
+        rows = sample.rows
+        each = np.arange(len(rows))
+        # rows (R, m) of (L + m reg I)^-1, and what takes values at the simulations to the points and to the parameters
+        inverse = np.asarray(solve(factor, np.eye(len(L))[:, rows])).T
+        self.smoother = np.asarray(solve(factor, np.exp(sample.across * (-0.5 / scales.beta**2)).T)).T
+        self.to_rows = np.asarray(solve(factor, L[:, rows])).T
+        self.ratio = inverse / inverse[each, rows][:, None]
+        self.at_rows, self.own = self.smoother[:, rows], self.to_rows[each, rows]
+        self.sample = sample
+        self.others = np.ones((len(L), len(rows)))
+        self.others[rows, each] = 0.0
+
+    def __call__(self, log_epsilon: Array) -> tuple[float, Array]:
+        squares = self.sample.squares * np.exp(-2.0 * log_epsilon)
+        K = np.exp(-0.5 * squares.sum(-1))
+        left_out = (self.ratio * K.T).sum(1)
+        elsewhere = self.smoother @ K - self.at_rows * left_out
+        own = (self.to_rows * K.T).sum(1) - self.own * left_out
+        value, own_slope, elsewhere_slope = _score_and_slopes(
+            own, elsewhere, self.sample.weights, self.sample.shares
+        )
+        through = -(elsewhere_slope * self.at_rows).sum(0) - own_slope * self.own
+        K_slope = self.smoother.T @ elsewhere_slope + self.to_rows.T * own_slope + self.ratio.T * through
+        few, few_slope = self._few(K)
+        slope = np.einsum("jr,jrg->g", (few_slope - K_slope) * K, squares)
+        apart = log_epsilon - log_epsilon.mean()
+        price = _PRICE_OF_DIFFERENCE * (apart**2).mean()
+        return price + few - value, slope + 2.0 * _PRICE_OF_DIFFERENCE * apart / len(apart)
+
+    def _few(self, K: Array) -> tuple[float, Array]:
+        """`price_of_few` and its slope."""
+        others = K * self.others
+        total, squared = others.sum(0), np.maximum((others**2).sum(0), 1e-300)
+        effective = total**2 / squared
+        active = (effective < _ENOUGH) & (effective > 1.0)
+        weight = np.where(active, _PRICE_OF_FEW / K.shape[1], 0.0)
+        slope = -weight * 2.0 * (self.others / np.maximum(total, 1e-300) - others / squared)
+        return float(price_of_few(K, self.sample.rows)), slope
 
 
-class _Prepared(NamedTuple):
-    """All of the objective that does not depend on the scales of the statistics."""
-
-    squares: Array
-    inverse_rows: Array  # (R, m): rows of (L + m reg I)^-1
-    own: Array  # (R,): its diagonal there
-    smoother: Array  # (T, m): likelihoods at the points from values at the simulations
-    to_rows: Array  # (R, m): the same at the parameters left out
-    weights: Array
-    rows: Array
-
-
-def _loss_of_epsilon(params: _Epsilon, data: _Prepared) -> AnyArray:
-    """Minus the score as a function of the scales, with a small price on their differences."""
-    xp = namespace(params.epsilon)
-    K = kappa_of(data.squares, params.epsilon)
-    ratio = (data.inverse_rows * K.T).sum(1) / data.own
-    left = xp.asarray(data.smoother)
-    elsewhere = left @ K - left[:, data.rows] * ratio
-    own = (data.to_rows * K.T).sum(1) - xp.diagonal(data.to_rows[:, data.rows]) * ratio
-    log = xp.log(params.epsilon)
-    price = _PRICE_OF_DIFFERENCE * ((log - log.mean()) ** 2).mean()
-    return price + price_of_few(K, data.rows) - score(own, elsewhere, data.weights)
-
-
-def prepare(scales: Scales, sample: Replicates) -> _Prepared:
-    """Factorise once for a search over the scales of the statistics."""
-    kernel = Gaussian(scales.beta)
-    L = kernel._gram(sample.Z, sample.Z)
-    factor = kernel_means.operator(L, scales.reg)
-    inverse = np.asarray(solve(factor, np.eye(len(L))[:, sample.rows])).T
-    smoother = np.asarray(solve(factor, kernel._gram(sample.Z, sample.points))).T
-    to_rows = np.asarray(solve(factor, L[:, sample.rows])).T
-    own = inverse[np.arange(len(sample.rows)), sample.rows]
-    return _Prepared(sample.squares, inverse, own, smoother, to_rows, sample.weights, sample.rows)
+def _score_and_slopes(
+    own: Array, elsewhere: Array, weights: Array, shares: Array
+) -> tuple[float, Array, Array]:
+    """The score, and its slopes with respect to the likelihoods at the parameters (R,) and at the points (T, R)."""
+    T, R = elsewhere.shape
+    floor, each = noise_floor(elsewhere), np.arange(R)
+    own_above, above = own > floor, elsewhere > floor
+    f, g = above_noise(own, floor), above_noise(elsewhere, floor)
+    mass = weights @ g + f / T
+    mass = np.where(mass > 0, mass, 1.0)
+    mixed = (1.0 - MISS) * f / mass + MISS
+    of_density = (1.0 - MISS) * shares / mixed
+    of_own = of_density * (1.0 / mass - f / (mass**2 * T)) * own_above
+    of_elsewhere = -weights[:, None] * (of_density * f / mass**2) * above
+    of_floor = -of_own - of_elsewhere.sum(0)
+    low, high = elsewhere.argmin(0), elsewhere.argmax(0)
+    depth, most = -elsewhere[low, each], _MOST_NOISE * np.maximum(elsewhere[high, each], 0.0)
+    np.add.at(of_elsewhere, (low, each), np.where((depth > 0) & (depth <= most), -of_floor, 0.0))
+    np.add.at(of_elsewhere, (high, each), np.where(depth > most, _MOST_NOISE * of_floor, 0.0))
+    return float(shares @ np.log(mixed)), of_own, of_elsewhere
 
 
 def log_marginal(scales: Scales, Z: Array, squares: Array, powers: Array, mu: Any) -> float:
@@ -256,12 +300,16 @@ def one_by_one(objective: Any, start: Learned, *, budget: int) -> Learned:
 
 
 def refine_epsilon(scales: Scales, sample: Replicates, max_iter: int = 60) -> Learned:
-    """Give each statistic a scale of its own, by L-BFGS-B from one scale for all; keeps the start if nothing is better."""
-    data = prepare(scales, sample)
-    start = _Epsilon(np.array(scales.epsilon))
-    low, high = EPSILON_BOUNDS
-    found = minimise(
-        _loss_of_epsilon, start, (data,), bounds={"epsilon": (low, 100 * high)}, max_iter=max_iter, tol=1e-5, warn=False
+    """Give each statistic a scale of its own, by L-BFGS-B from one scale for all."""
+    low, high = np.log(EPSILON_BOUNDS)
+    start = np.log(scales.epsilon)
+    found = scipy.optimize.minimize(
+        EpsilonLoss(scales, sample),
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(low, high + math.log(100.0))] * len(start),
+        options={"maxiter": max_iter, "ftol": 1e-5, "gtol": 1e-5},
     )
-    moved = Scales(np.asarray(found.params.epsilon), scales.beta, scales.reg)
-    return Learned(moved, -float(found.value), found.evaluations, ())
+    moved = Scales(np.exp(found.x), scales.beta, scales.reg)
+    return Learned(moved, -float(found.fun), int(found.nfev), ())

@@ -234,7 +234,8 @@ def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, 
             weights = p / (_POOL * p + _LOCAL * density_of(local, points))
         mass = likelihood * weights
         if mass.sum() > 0:
-            ranks[i] = mass @ (theta < posterior.parameters[row]) / mass.sum()
+            # rounding must not put a truth beyond all of the mass outside the histogram
+            ranks[i] = np.minimum(mass @ (theta < posterior.parameters[row]) / mass.sum(), 1.0)
     return ranks
 
 

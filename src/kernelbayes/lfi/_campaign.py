@@ -66,7 +66,7 @@ class Campaign:
     def in_rounds(
         self,
         first: Callable[[int, int], Array],
-        learn: Callable[[Runs], tuple[Inference, Problem]],
+        learn: Callable[[Runs, Array], tuple[Inference, Problem]],
         total: int,
         rounds: int,
         more: bool,
@@ -75,7 +75,7 @@ class Campaign:
 
         Args:
             first: rows `start` to `stop` of the design of the first round.
-            learn: makes an inference from runs.
+            learn: makes an inference from runs, given the numbers of the runs at which further rounds begin.
             total: runs in all.
             rounds: over how many rounds they are spread.
             more: whether to add to what is in the store, which then counts as the first round if there are several.
@@ -86,15 +86,16 @@ class Campaign:
         else:
             edges = np.linspace(len(kept), total, rounds + 1)[1:]
             rows = np.concatenate([kept, first(len(kept), int(edges[0].round()))])
-        runs = self.run(rows)
-        found, problem = learn(runs)
+        runs, starts = self.run(rows), [len(rows)]
+        found, problem = learn(runs, np.array(starts))
         followed = len(runs)
         for number, size in enumerate(np.diff(edges.round().astype(int)), start=1):
             if self.out_of_time or not size:
                 break
             rows = np.concatenate([rows, self._about(found, int(size), number)])
             runs = self.run(rows)
-            found, problem = learn(runs)
+            found, problem = learn(runs, np.array(starts))
+            starts.append(len(rows))
         return found, problem, runs, followed
 
     def _about(self, found: Inference, size: int, number: int) -> Array:

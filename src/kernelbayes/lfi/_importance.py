@@ -41,6 +41,13 @@ class _Bells:
         return bells / (np.prod(np.diagonal(self.factor)) * (2.0 * np.pi) ** (z.shape[1] / 2))
 
 
+def smoothed(z: Array) -> _Bells:
+    """A kernel density estimate of points (n, d), by Silverman's rule."""
+    n, d = z.shape
+    spread = covariances(z, np.full((1, n), 1.0 / n))[0] + 1e-9 * np.eye(d)
+    return _Bells(z, (max(n, 2) * (d + 2) / 4.0) ** (-2.0 / (d + 4)) * spread)
+
+
 class Importance:
     """A proposal fitted to an unnormalised density under a prior.
 

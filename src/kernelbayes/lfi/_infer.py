@@ -152,8 +152,10 @@ def infer(
         found, problem, runs = campaign.seek(pose, lambda problem: chosen(problem, **settings), total)
         return _result(found, problem, runs, method, simulator, options, rng)
 
-    def learn(runs: Runs) -> tuple[Inference, Problem]:
+    def learn(runs: Runs, starts: Array) -> tuple[Inference, Problem]:
         problem = pose(runs)
+        problem.rounds = np.searchsorted(starts, runs.index, side="right")
+        problem.proposal = start if proposal is not None else None
         return chosen(problem, **settings), problem
 
     def rows(begin: int, end: int) -> Array:

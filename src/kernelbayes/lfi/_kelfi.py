@@ -41,8 +41,8 @@ _MOST_LEARNED = 1500
 # Points that integrate over the prior while learning, and that stand for it in the sampled forms.
 _CONTRAST, SAMPLED = 1000, 4000
 _EVALUATIONS = 60
-# Simulations in the place of the observation: a fifth of all, between these numbers.
-_REPLICATES = (40, 150)
+# Simulations in the place of the observation, of the nearest fifth of all.
+_FEWEST_REPLICATES, _REPLICATES = 30, 60
 # The first guess: the share of simulations within one scale of the observation.
 _NEAR = 0.1
 _START_BETA, _START_REG = 0.7, 1e-3
@@ -163,7 +163,9 @@ def fit(
     if learn == "marginal":
         learned = _by_marginal(few, Z_few, prior, start, fixed, ard)
     else:
-        learned = _by_posterior(few, Z_few, prior, start, fixed, ard, replicates, problem.rng)
+        ratio = problem.ratio()
+        chosen = None if ratio is None else ratio[rows]
+        learned = _by_posterior(few, Z_few, prior, chosen, start, fixed, ard, replicates, problem.rng)
     return KernelMeans(Z, comparison, learned.scales, prior), learned, ard
 
 
@@ -224,14 +226,14 @@ def _by_posterior(
     comparison: Comparison,
     Z: Array,
     prior: Prior,
+    ratio: Array | None,
     start: Scales,
     fixed: Fixed,
     ard: bool,
     replicates: int | None,
     rng: np.random.Generator,
 ) -> Learned:
-    count = int(np.clip(len(Z) // 5, *_REPLICATES)) if replicates is None else replicates
-    sample = replicated(comparison, Z, prior, _check.count(count, "replicates", at_least=5), rng)
+    sample = replicated(comparison, Z, prior, ratio, replicates, rng)
     found = objectives.search(
         lambda scales: objectives.posterior_score(scales, sample),
         start,
@@ -246,14 +248,32 @@ def _by_posterior(
     return better._replace(on_bound=found.on_bound, evaluations=found.evaluations + better.evaluations)
 
 
-def replicated(comparison: Comparison, Z: Array, prior: Prior, count: int, rng: np.random.Generator) -> Replicates:
-    """The simulations nearest the observation in its place, and points to integrate over the prior."""
+def replicated(
+    comparison: Comparison,
+    Z: Array,
+    prior: Prior,
+    ratio: Array | None,
+    count: int | None,
+    rng: np.random.Generator,
+) -> Replicates:
+    """Simulations that resemble the observation in its place, and points to integrate over the prior.
+
+    By default every k-th of the nearest fifth: neighbours share their neighbours, and say the same thing twice.
+    """
     order = np.argsort(comparison.from_observed().sum(-1))
-    rows = np.sort(order[: min(count, len(order) - 1)])
+    if count is None:
+        near = order[: max(_FEWEST_REPLICATES, len(order) // 5)]
+        rows = near[:: max(1, len(near) // _REPLICATES)][:_REPLICATES]
+    else:
+        rows = order[: _check.count(count, "replicates", at_least=5)]
+    rows = np.sort(rows[: len(order) - 1])
     points, weights = contrast(prior, Z[rows], _CONTRAST, rng)
     reach = within_reach(points, Z)
     points, weights = points[reach], weights[reach]
-    return Replicates(Z, rows, comparison.squares(comparison.right[rows]), points, weights)
+    shares = np.ones(len(rows)) if ratio is None else ratio[rows]
+    return Replicates(
+        Z, rows, comparison.squares(comparison.right[rows]), points, weights, shares / shares.sum()
+    )
 
 
 def contrast(prior: Prior, near: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:

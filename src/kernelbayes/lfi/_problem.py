@@ -10,6 +10,7 @@ import numpy as np
 
 from .._typing import Array
 from ._epsilon import Comparison, EpsilonKernel, read_epsilon_kernel
+from ._importance import density_of, smoothed
 from ._law import Law
 from ._prior import Prior
 
@@ -28,6 +29,8 @@ class Problem:
         run: a function that simulates at further parameters (k, d), for methods that choose them as they go; it returns
             outputs with NaN where a run failed, and raises `OutOfBudget` when there are no more runs to spend.
         progress: whether to show a bar.
+        rounds: (m,) the round each run belongs to, if there were several; those of round 0 follow `proposal`.
+        proposal: what the first round was drawn from, if not from the prior.
     """
 
     prior: Prior
@@ -38,6 +41,27 @@ class Problem:
     rng: np.random.Generator
     run: Callable[[Array], Array] | None = None
     progress: bool | None = None
+    rounds: Array | None = None
+    proposal: Prior | None = None
+
+    def ratio(self) -> Array | None:
+        """The prior's density over that of the parameters that were simulated (m,), or None if they follow the prior.
+
+        Rounds about a posterior are estimated by smoothing their own parameters. The first round keeps the ratio bounded.
+        """
+        several = self.rounds is not None and self.rounds.max() > 0
+        if (self.proposal is None and not several) or self.prior.latent is None:
+            return None
+        Z = self.Z
+        p = density_of(self.prior.latent, Z)
+        number = np.zeros(len(Z), dtype=int) if self.rounds is None else self.rounds
+        first = p if self.proposal is None else p * np.exp(
+            self.proposal.log_density(self.theta) - self.prior.log_density(self.theta)
+        )
+        drawn = (number == 0).mean() * first
+        for r in range(1, number.max() + 1):
+            drawn = drawn + (number == r).mean() * smoothed(Z[number == r]).density(Z)
+        return p / np.maximum(drawn, np.finfo(float).tiny)
 
     @property
     def Z(self) -> Array:
@@ -52,7 +76,12 @@ class Problem:
         """The inference from one of the simulations, made from the others."""
         rest = np.arange(len(self.theta)) != row
         return dataclasses.replace(
-            self, observed=self.outputs[row], theta=self.theta[rest], outputs=self.outputs[rest], run=None
+            self,
+            observed=self.outputs[row],
+            theta=self.theta[rest],
+            outputs=self.outputs[rest],
+            run=None,
+            rounds=None if self.rounds is None else self.rounds[rest],
         )
 
 

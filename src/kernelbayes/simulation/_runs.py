@@ -64,7 +64,7 @@ class Runs:
 
     Attributes:
         parameters: (k, d) what each was run with.
-        outputs: (k, *shape) what each returned.
+        outputs: (k, ...) what each returned.
         index: (k,) which run of the design each is.
         seconds: (k,) how long each took.
         names: of the parameters, or None.
