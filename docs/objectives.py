@@ -129,7 +129,7 @@ def measure() -> dict[str, Any]:
         "notes": [
             f'Medians over {SEEDS} seeds, and the worst seed. "mean off by" is in exact posterior standard deviations, and '
             'like "sd / exact sd" it is taken in Gaussian coordinates. "exact mass" is what the exact posterior has in the '
-            '90 % interval that was found: 0.9 if it is right. "warned" counts the seeds for which `kb.infer` had '
+            '90 % interval that was found: 0.9 if it is right. "warned" counts the seeds for which kb.infer had '
             "something to say. Truths are drawn from the prior, however far out they fall."
         ],
         "settings": {"seeds": SEEDS, "simulations": list(SIZES)},

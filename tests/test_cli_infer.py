@@ -85,7 +85,7 @@ def test_from_a_simulator_to_a_folder(folder, capsys):
     printed = call(
         capsys, *MEASURE, "--simulations", "300", "--truth", "mu=1,sigma=1.2", "--check", "60", "--out", "out"
     )
-    assert "prior   mu=norm(loc=0, scale=2), sigma=uniform(0.2, 2.8)\n" in printed
+    assert "prior   mu=norm(loc=0, scale=2), sigma=(0.2, 3)\n" in printed
     assert "given   y.csv: mean 1, sd 1.2\n" in printed
     assert "runs    300 finished; about" in printed
     assert "check   60 simulations, 2 statistics, none in the far tails\n" in printed
@@ -291,7 +291,7 @@ class TestPriorFile:
 
     def test_short_form(self, tmp_path):
         (tmp_path / "p.toml").write_text("[parameters]\na = [0, 5]\nb = [1, 2]\n")
-        assert repr(read_prior_file(str(tmp_path / "p.toml"))) == "Prior(a=uniform(0, 5), b=uniform(1, 1))"
+        assert repr(read_prior_file(str(tmp_path / "p.toml"))) == "Prior(a=(0, 5), b=(1, 2))"
 
     @pytest.mark.parametrize(
         ("text", "message"),

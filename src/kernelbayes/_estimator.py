@@ -18,6 +18,7 @@ DERIVED = (
     "_proposal_cache",
     "_draws_cache",
     "_frozen_cache",
+    "_smoothed_cache",
 )
 
 _EXAMPLES = {Kernel: "kb.Gaussian(1.0)", Recipe: "kb.Subspace(500)"}

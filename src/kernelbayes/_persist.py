@@ -28,7 +28,7 @@ from .kernels._distributions import Column, Independent, Mixture, Normal
 from .learning import Optimum
 from .learning._conditional import ConditionalParameters, Regulariser
 from .learning._networks import MLP, ConvNet, Standardised
-from .lfi import ParameterPosterior, Prior
+from .lfi import EpsilonKernel, ParameterPosterior, Prior
 from .lfi._blocks import Block
 from .lfi._law import Law
 
@@ -62,6 +62,7 @@ _ROOTS: tuple[type, ...] = (
     Prior,
     Block,
     Law,
+    EpsilonKernel,
     ParameterPosterior,
 )
 

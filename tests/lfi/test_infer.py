@@ -96,19 +96,37 @@ def test_more_rounds_are_more_accurate():
 
     prior = kb.Prior(mu=stats.norm(0, 1))
     exact = stats.norm(0.5 / 1.0025, np.sqrt(0.0025 / 1.0025))
-    errors = []
+    errors = {}
     for rounds in (1, 3):
-        found = kb.infer(simulator, prior, 0.5, simulations=150, rounds=rounds, random_state=0)
-        errors.append(sum(distance(found, exact)))
-    assert errors[1] < 0.5 * errors[0]
-    assert errors[1] < 1.0
+        found = [kb.infer(simulator, prior, 0.5, simulations=150, rounds=rounds, random_state=s) for s in range(4)]
+        errors[rounds] = np.mean([sum(distance(f, exact)) for f in found])
+    assert errors[3] < 0.6 * errors[1]
+    assert errors[3] < 1.0
+
+
+def test_no_run_is_made_twice_over_rounds():
+    calls = []
+
+    def counted(mu, rng):
+        calls.append(mu)
+        return mu + 0.3 * rng.normal()
+
+    found = kb.infer(counted, {"mu": (-3, 3)}, 1.0, simulations=90, rounds=3, random_state=0)
+    assert len(calls) == len(found.parameters) == 90
+    assert found.details["first_round"] == 30
+
+
+@pytest.mark.parametrize("method", ["rejection", "k2-abc"])
+def test_accepted_parameters_count_as_draws_of_the_prior(method):
+    prior, proposal = kb.Prior(mu=stats.norm(0.0, 1.0)), kb.Prior(mu=stats.norm(2.0, 1.2))
+    settings = {"simulations": 2000, "proposal": proposal, "random_state": 0}
+    found = kb.infer(lambda mu, rng: mu + rng.normal(), prior, 1.0, method=method, accept=0.05, **settings)
+    assert abs(found.mean()[0] - 0.5) < 0.3  # 1.4 if the proposal were the prior
 
 
 def test_a_proposal_that_is_not_the_prior_does_not_move_the_posterior():
     prior, proposal = kb.Prior(mu=stats.norm(1.0, 1.0)), kb.Prior(mu=stats.norm(-1.0, 1.5))
-    found = kb.infer(
-        lambda mu, rng: mu + rng.normal(), prior, 0.7, simulations=500, proposal=proposal, random_state=0
-    )
+    found = kb.infer(lambda mu, rng: mu + rng.normal(), prior, 0.7, simulations=500, proposal=proposal, random_state=0)
     assert abs(found.parameters.mean() + 1.0) < 0.1  # simulated from the proposal
     assert abs(found.mean()[0] - 0.85) < 0.3  # under the proposal as a prior it would be 0.18
     assert abs(found.std()[0] - np.sqrt(0.5)) < 0.2
@@ -390,6 +408,24 @@ def test_the_store_is_resumed_and_added_to(tmp_path):
     assert about.parameters[100:].std() < 0.6 * about.parameters[:100].std()
 
 
+def test_a_gap_in_the_store_is_filled(tmp_path):
+    """A process that was killed at work leaves one."""
+    import sqlite3
+
+    prior, store = kb.Prior(mu=(-3, 3)), tmp_path / "runs.sqlite"
+    kb.infer(lambda mu, rng: mu + 0.3 * rng.normal(), prior, 1.0, simulations=60, store=store, random_state=0)
+    with sqlite3.connect(store) as db:
+        db.execute("DELETE FROM runs WHERE run = 40")
+    found = kb.infer(lambda mu, rng: mu + 0.3 * rng.normal(), prior, 1.0, more=20, store=store)
+    np.testing.assert_allclose(found.parameters, prior.design(80))
+
+
+def test_a_proposal_that_cuts_the_posterior_is_told():
+    prior, proposal = kb.Prior(mu=(-5, 5)), kb.Prior(mu=(0, 1))
+    with pytest.warns(kb.PosteriorWarning, match="proposal leaves out"):
+        kb.infer(lambda mu, rng: mu + 3 * rng.normal(), prior, 0.5, simulations=200, proposal=proposal, random_state=0)
+
+
 def test_same_seed_same_answer():
     a, b = (
         kb.infer(lambda mu, rng: mu + 0.3 * rng.normal(), {"mu": (-3, 3)}, 1.0, simulations=60, random_state=4)
@@ -398,6 +434,7 @@ def test_same_seed_same_answer():
     np.testing.assert_array_equal(a.mean(), b.mean())
 
 
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
 def test_saved_and_loaded(tmp_path):
     prior = kb.Prior(a=(0, 1), b=stats.gamma(2.0), pair=stats.multivariate_normal([0, 0], [[1, 0.3], [0.3, 1]]))
     theta = prior.design(150)
@@ -412,6 +449,13 @@ def test_saved_and_loaded(tmp_path):
         np.testing.assert_allclose(loaded.density(theta[:3]), found.density(theta[:3]))
         assert loaded.names == found.names
         assert repr(loaded) == repr(found)
+    special = IidEpsilon(sort=False)
+    found = kb.infer(
+        parameters=theta, outputs=x, prior=prior, observed=[0.5, 1.5, 0, 0], epsilon_kernel=special, random_state=0
+    )
+    found.save(tmp_path / "posterior.npz")
+    assert kb.load(tmp_path / "posterior.npz").settings["epsilon_kernel"] == special
+    kb.calibrate(kb.load(tmp_path / "posterior.npz"), 30)
     drawn = kb.Prior(sampler=lambda n, rng: rng.normal(size=(n, 1)))
     found = kb.infer(parameters=theta[:, :1], outputs=x[:, :1], prior=drawn, observed=[0.5], random_state=0)
     found.save(tmp_path / "posterior.npz")
@@ -463,5 +507,11 @@ def test_mistakes_with_a_simulator_are_named(tmp_path):
         kb.infer(simulator, prior, 1.0, simulations=20, more=10, store=tmp_path / "s.sqlite")
     with pytest.raises(ValueError, match="at least 10"):
         kb.infer(lambda mu: mu, prior, 1.0, simulations=5)
+    with pytest.raises(ValueError, match="outside the support of the prior"):
+        kb.infer(simulator, prior, 1.0, simulations=20, proposal=kb.Prior(mu=(-9, 9)))
+    with pytest.raises(ValueError, match="rounds and proposal are for the others"):
+        kb.infer(simulator, prior, 1.0, simulations=20, method="mcmc-abc", rounds=2)
+    with pytest.raises(ValueError, match="no proposal, and one round"):
+        kb.infer(simulator, prior, 1.0, simulations=20, method="k-abc", proposal=kb.Prior(mu=(-1, 1)))
     with pytest.raises(ValueError, match="proposal has parameters"):
         kb.infer(simulator, prior, 1.0, simulations=20, proposal=kb.Prior(other=(0, 1)))

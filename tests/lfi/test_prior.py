@@ -21,7 +21,7 @@ def everything():
 def test_names_and_text():
     prior = everything()
     assert prior.names == ("a rate", "growth", "lag", "pair_0", "pair_1", "mode")
-    assert repr(kb.Prior(x=(0, 2), s=stats.norm(0, 1))) == "Prior(x=uniform(0, 2), s=norm(0, 1))"
+    assert repr(kb.Prior(x=(0, 2), s=stats.norm(0, 1))) == "Prior(x=(0, 2), s=norm(0, 1))"
 
 
 def test_coordinates_lead_back_and_are_standard_normal():

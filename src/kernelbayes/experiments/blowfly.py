@@ -13,6 +13,7 @@ the NMSE, 100 % for the prior.
 | KBR | median distances, regularisers 1e-4; from the posterior mode |
 | K-ABC | median distance, regulariser 1e-4 |
 | K-ABC (S) | lengthscale and regulariser chosen by leave-one-out, where the thesis scaled the median distance by hand |
+| ..., own units | the same with statistics as they are, not divided by their spread over the simulations |
 | rejection | `method="rejection"` as it comes |
 | MCMC-ABC | epsilon 5, proposals of 10 % of the prior's standard deviations |
 | SL-ABC | epsilon 0.5, 10 simulations at each place |
@@ -20,20 +21,21 @@ the NMSE, 100 % for the prior.
 | GPS-ABC | epsilon 2, 5 simulations more at a time, error 0.05 |
 
 The kernel methods of a repeat share their simulations, a Halton sequence, of which smaller numbers are the first. Epsilons
-of the thesis are in units of the statistics; those that are learned are in units of their spread.
+of the thesis are in units of the statistics. It does not say in which units its kernel methods compare them, so they are run
+in both.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._typing import Array
-from ..lfi import ParameterPosterior, infer
+from ..lfi import GaussianEpsilon, ParameterPosterior, infer
 from ..lfi._law import WeightedPoints
 from ._estimates import mean, rate_of_means, show
 from ._expected import expected_warnings
@@ -66,9 +68,11 @@ class _Way(NamedTuple):
     settings: Mapping[str, Any] = {}
     mode: bool = False
     seeks: bool = False
+    dashed: bool = False
 
 
 _MEDIAN = {"learn": "median", "reg": 1e-4}
+_OWN_UNITS = {"epsilon_kernel": GaussianEpsilon(standardise=False)}
 _WALK = {"step": _STEP, "standardise": False}
 _WAYS = {
     "kelfi": _Way("KELFI", ACCENT, "kelfi"),
@@ -76,6 +80,10 @@ _WAYS = {
     "kbr": _Way("KBR", INK, "kbr", {**_MEDIAN, "prior_reg": 1e-4}, mode=True),
     "kabc": _Way("K-ABC", SECOND, "k-abc", _MEDIAN),
     "kabc_tuned": _Way("K-ABC (S)", "#8ecae6", "k-abc"),
+    "kelfi_own": _Way("KELFI, own units", ACCENT, "kelfi", _OWN_UNITS, dashed=True),
+    "marginal_own": _Way("KELFI, marginal, own units", GOLD, "kelfi", {"learn": "marginal", **_OWN_UNITS}, dashed=True),
+    "kbr_own": _Way("KBR, own units", INK, "kbr", {**_MEDIAN, "prior_reg": 1e-4, **_OWN_UNITS}, mode=True, dashed=True),
+    "kabc_own": _Way("K-ABC, own units", SECOND, "k-abc", {**_MEDIAN, **_OWN_UNITS}, dashed=True),
     "rejection": _Way("rejection", FAINT, "rejection"),
     "mcmc": _Way("MCMC-ABC", GREEN, "mcmc-abc", {**_WALK, "epsilon": 5.0}, seeks=True),
     "synthetic": _Way("SL-ABC", PURPLE, "synthetic", {**_WALK, "epsilon": 0.5, "repeats": 10}, seeks=True),
@@ -93,6 +101,14 @@ _WAYS = {
         {**_WALK, "epsilon": 2.0, "extra": 5, "error": 0.05, "draws": 10},
         seeks=True,
     ),
+}
+
+
+_KELFI = ("kelfi", "marginal", "kelfi_own", "marginal_own")
+_RELEVANCE = {
+    "marginal": ("marginal likelihood", {"learn": "marginal", "ard": True}),
+    "marginal_own": ("marginal likelihood, own units", {"learn": "marginal", "ard": True, **_OWN_UNITS}),
+    "kelfi": ("score of posteriors", {"ard": True}),
 }
 
 
@@ -131,7 +147,7 @@ def _once(task: _Task, settings: Mapping[str, Any], rng: np.random.Generator) ->
             way = way._replace(settings={**way.settings, "steps": settings["gps_steps"]})
         posterior = _posterior(way, task, theta[:m], X[:m], seed)
         numbers[name] = task.nmse(_point(posterior, way.mode), settings["test_simulations"], of_test)
-        if name in ("kelfi", "marginal"):
+        if name in _KELFI:
             numbers[f"{name}_epsilon"] = np.nan if posterior is None else _epsilon(posterior)
     numbers["prior_mean"] = task.nmse(blowfly_prior().from_gaussian(np.zeros((1, 6)))[0], 1000, of_test)
     numbers["truth"] = task.nmse(BLOWFLY_TRUTH, 1000, of_test)
@@ -173,9 +189,8 @@ def _posterior(way: _Way, task: _Task, theta: Array, X: Array, seed: int) -> Par
 
 def _relevance(task: _Task, theta: Array, X: Array, seed: int, wanted: bool) -> dict[str, float]:
     """An epsilon for each statistic, by the marginal likelihood and by the library's score."""
-    ways = {"marginal": {"learn": "marginal", "ard": True}, "kelfi": {"ard": True}}
     found = {}
-    for name, settings in ways.items():
+    for name, (_, settings) in _RELEVANCE.items():
         values = np.full(len(BLOWFLY_STATISTICS), np.nan)
         if wanted:
             posterior = _posterior(_Way("", "", "kelfi", settings), task, theta, X, seed)
@@ -214,23 +229,34 @@ def _percent(runs: Runs, name: str) -> Array:
     return 100.0 * runs[name]
 
 
+def _average(runs: Runs, name: str) -> Array:
+    """Means (cases,) in percent; NaN where a method was refused in some repeat, so that no mean is over the easy ones."""
+    return _percent(runs, name).mean(1)
+
+
 def _table(runs: Runs) -> Table:
     return Table(
         "NMSE in percent: means over the repeats (standard errors)",
         ["method", *(f"m = {m}" for m in runs.case("simulations"))],
-        [(way.label, *(mean(row[np.isfinite(row)]) for row in _percent(runs, name))) for name, way in _WAYS.items()],
+        [(way.label, *(_cell(row, mean) for row in _percent(runs, name))) for name, way in _WAYS.items()],
     )
 
 
 def _range_table(runs: Runs) -> Table:
-    def cell(row: Array) -> str:
-        return f"{show(np.nanmedian(row))} ({show(np.nanmin(row))}-{show(np.nanmax(row))})"
+    def spread(row: Array) -> str:
+        return f"{show(np.median(row))} ({show(row.min())}-{show(row.max())})"
 
     return Table(
         "NMSE in percent: median (best-worst) over the repeats",
         ["method", *(f"m = {m}" for m in runs.case("simulations"))],
-        [(way.label, *map(cell, _percent(runs, name))) for name, way in _WAYS.items()],
+        [(way.label, *(_cell(row, spread) for row in _percent(runs, name))) for name, way in _WAYS.items()],
     )
+
+
+def _cell(row: Array, of: Callable[[Array], Any]) -> Any:
+    """Something of the repeats, or in how many of them the method had too few simulations or was refused."""
+    missing = int((~np.isfinite(row)).sum())
+    return f"none in {missing} of {len(row)}" if missing else of(row)
 
 
 def _epsilons(runs: Runs, settings: Mapping[str, Any], name: str) -> Array:
@@ -241,10 +267,10 @@ def _epsilons(runs: Runs, settings: Mapping[str, Any], name: str) -> Array:
 
 
 def _relevance_table(runs: Runs, settings: Mapping[str, Any]) -> Table:
-    found = [np.nanmedian(_epsilons(runs, settings, name), axis=1) for name in ("marginal", "kelfi")]
+    found = [np.nanmedian(_epsilons(runs, settings, name), axis=1) for name in _RELEVANCE]
     return Table(
         f"Epsilon of each statistic over their geometric mean, at m = {settings['ard_at']}: medians over the repeats",
-        ["statistic", "marginal likelihood", "score of posteriors"],
+        ["statistic", *(label for label, _ in _RELEVANCE.values())],
         columns(BLOWFLY_STATISTICS, *found),
     )
 
@@ -265,8 +291,8 @@ def claims(runs: Runs, settings: Mapping[str, Any]) -> list[Claim]:
 def _below_one(runs: Runs) -> Claim:
     m = runs.case("simulations")
     enough = m >= 300 if (m >= 300).any() else m == m.max()
-    average = {name: np.nanmean(_percent(runs, name), axis=1) for name in ("kelfi", "marginal")}
-    middle = np.nanmedian(_percent(runs, "kelfi"), axis=1)
+    average = {name: _average(runs, name) for name in _KELFI}
+    middle = np.median(_percent(runs, "kelfi"), axis=1)
     listed = "; ".join(f"{_WAYS[name].label} {', '.join(map(show, v[enough]))}" for name, v in average.items())
     return Claim(
         "KELFI reaches an average NMSE below 1 % from about 300 simulations",
@@ -279,8 +305,8 @@ def _below_one(runs: Runs) -> Claim:
 
 def _lowest(runs: Runs) -> Claim:
     m = runs.case("simulations")
-    average = {name: np.nanmean(_percent(runs, name), axis=1) for name in _WAYS}
-    others = [name for name in _WAYS if name not in ("kelfi", "marginal")]
+    average = {name: np.nan_to_num(_average(runs, name), nan=np.inf) for name in _WAYS}
+    others = [name for name in _WAYS if name not in _KELFI]
     best = [min(others, key=lambda name, i=i: average[name][i]) for i in range(len(m))]
     listed = ", ".join(
         f"{show(average['kelfi'][i])} ({_WAYS[name].label} {show(average[name][i])}) at {m[i]}"
@@ -330,13 +356,14 @@ def _relevant(runs: Runs, settings: Mapping[str, Any]) -> Claim:
 
 
 def _figure(runs: Runs) -> Any:
-    figure, (errors, scales) = panels(1, 2, (11.5, 4.6))
+    figure, (errors, scales) = panels(1, 2, (12.5, 4.6))
     m = runs.case("simulations")
     for name, way in _WAYS.items():
         values = _percent(runs, name)
-        errors.plot(m, np.nanmean(values, axis=1), "o-", color=way.colour, lw=1.4, ms=3.5, label=way.label)
+        line = "o--" if way.dashed else "o-"
+        errors.plot(m, values.mean(1), line, color=way.colour, lw=1.4, ms=3.5, label=way.label)
         if name in ("kelfi", "kbr", "gps"):
-            low, high = np.nanmin(values, axis=1), np.nanmax(values, axis=1)
+            low, high = values.min(1), values.max(1)
             errors.fill_between(m, low, high, color=way.colour, alpha=0.12, linewidth=0)
     errors.axhline(1.0, color=FAINT, lw=1, ls=":")
     for name in ("marginal", "kelfi"):
@@ -357,7 +384,7 @@ def _figure(runs: Runs) -> Any:
     few_ticks(scales.yaxis)
     errors.set(ylabel="NMSE in percent")
     errors.set_title("Mean over the repeats; from best to worst for KELFI, KBR, GPS-ABC", fontsize=10)
-    errors.legend(frameon=False, fontsize=8, ncols=2)
+    errors.legend(frameon=False, fontsize=7, ncols=1, loc="center left", bbox_to_anchor=(1.0, 0.5))
     scales.set(ylabel="$\\epsilon$, in units of the statistics' spread")
     scales.set_title("The scale that is learned", fontsize=10)
     scales.legend(frameon=False, fontsize=8)
@@ -367,11 +394,17 @@ def _figure(runs: Runs) -> Any:
 def _relevance_figure(runs: Runs, settings: Mapping[str, Any]) -> Any:
     figure, ax = panels(1, 1, (7.0, 4.2))
     places = np.arange(len(BLOWFLY_STATISTICS))
-    for shift, name in ((-0.17, "marginal"), (0.17, "kelfi")):
+    for shift, name in zip((-0.2, 0.0, 0.2), _RELEVANCE, strict=True):
         low, middle, high = np.nanquantile(_epsilons(runs, settings, name), [0.25, 0.5, 0.75], axis=1)
         way = _WAYS[name]
         ax.errorbar(
-            middle, places + shift, xerr=[middle - low, high - middle], fmt="o", color=way.colour, ms=4, label=way.label
+            middle,
+            places + shift,
+            xerr=[middle - low, high - middle],
+            fmt="D" if way.dashed else "o",
+            color=way.colour,
+            ms=4,
+            label=way.label,
         )
     ax.axvline(1.0, color=FAINT, lw=1, ls=":")
     ax.set(

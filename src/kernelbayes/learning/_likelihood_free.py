@@ -20,7 +20,8 @@ of the kernel on the parameters' Gaussian coordinates, and the regulariser :math
   parameters themselves count among them, which bounds what a spike can gain, and the share :math:`\eta` of the prior
   bounds what a miss can cost. The shares :math:`s_i` are 1/R, or in proportion to :math:`p(\theta_i) / \pi(\theta_i)`
   where parameters were drawn from a proposal :math:`\pi`: otherwise it would be the posterior under the proposal that is
-  scored, which is narrower where proposals gather about the posterior. This is a proper score of what the user will look at, so it is the default.
+  scored, which is narrower where proposals gather about the posterior. This is a proper score of what the user will look
+  at, so it is the default.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class Replicates:
         squares: (m, R, g) squared differences from them.
         points: (T, d) coordinates at which likelihoods are integrated.
         weights: (T,) that turn a sum over them into an integral under the prior.
+        ratio: (m,) the prior's density over that from which the parameters were drawn; None where they follow the prior.
         shares: (R,) of the replicates in the score: as the prior has it, where parameters were drawn from something else.
     """
 
@@ -81,6 +83,7 @@ class Replicates:
     points: Array
     weights: Array
     shares: Array
+    ratio: Array | None = None
 
     @functools.cached_property
     def between(self) -> Array:
@@ -135,7 +138,7 @@ def price_of_few(kappa: AnyArray, rows: AnyArray) -> AnyArray:
 def posterior_score(scales: Scales, sample: Replicates) -> float:
     """The objective `posterior` at one setting."""
     L = np.exp(sample.between * (-0.5 / scales.beta**2))
-    factor = kernel_means.operator(L, scales.reg)
+    factor = kernel_means.operator(L, scales.reg, sample.ratio)
     kappa = kappa_of(sample.squares, scales.epsilon)
     V = kernel_means.weights_without(factor, kappa, sample.rows)
     own = (L[sample.rows] * V.T).sum(1)
@@ -151,7 +154,7 @@ class EpsilonLoss:
 
     def __init__(self, scales: Scales, sample: Replicates):
         L = np.exp(sample.between * (-0.5 / scales.beta**2))
-        factor = kernel_means.operator(L, scales.reg)
+        factor = kernel_means.operator(L, scales.reg, sample.ratio)
         rows = sample.rows
         each = np.arange(len(rows))
         # rows (R, m) of (L + m reg I)^-1, and what takes values at the simulations to the points and to the parameters
@@ -170,9 +173,7 @@ class EpsilonLoss:
         left_out = (self.ratio * K.T).sum(1)
         elsewhere = self.smoother @ K - self.at_rows * left_out
         own = (self.to_rows * K.T).sum(1) - self.own * left_out
-        value, own_slope, elsewhere_slope = _score_and_slopes(
-            own, elsewhere, self.sample.weights, self.sample.shares
-        )
+        value, own_slope, elsewhere_slope = _score_and_slopes(own, elsewhere, self.sample.weights, self.sample.shares)
         through = -(elsewhere_slope * self.at_rows).sum(0) - own_slope * self.own
         K_slope = self.smoother.T @ elsewhere_slope + self.to_rows.T * own_slope + self.ratio.T * through
         few, few_slope = self._few(K)
@@ -192,9 +193,7 @@ class EpsilonLoss:
         return float(price_of_few(K, self.sample.rows)), slope
 
 
-def _score_and_slopes(
-    own: Array, elsewhere: Array, weights: Array, shares: Array
-) -> tuple[float, Array, Array]:
+def _score_and_slopes(own: Array, elsewhere: Array, weights: Array, shares: Array) -> tuple[float, Array, Array]:
     """The score, and its slopes with respect to the likelihoods at the parameters (R,) and at the points (T, R)."""
     T, R = elsewhere.shape
     floor, each = noise_floor(elsewhere), np.arange(R)

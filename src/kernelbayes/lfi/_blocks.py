@@ -123,6 +123,9 @@ class Scalar(Block):
 
     @property
     def text(self) -> str:
+        if self.family == "uniform":  # as bounds, which is how people think of it
+            low, high = self.frozen.support()
+            return f"({low:g}, {high:g})"
         numbers = [f"{v:g}" for v in self.args] + [f"{k}={v:g}" for k, v in self.kwds.items()]
         return f"{self.family}({', '.join(numbers)})"
 

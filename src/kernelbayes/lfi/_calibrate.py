@@ -186,6 +186,11 @@ def calibrate(
 
 def _rows(posterior: ParameterPosterior, count: int, around: str, rng: np.random.Generator) -> Array:
     available = int(posterior.details.get("first_round", len(posterior.parameters)))
+    if around == "prior" and available < 20:
+        raise ValueError(
+            "around='prior' needs simulations whose parameters follow the prior; these come from a proposal. "
+            "around='observation' takes those nearest the observation"
+        )
     if around == "prior":
         return np.sort(rng.permutation(available)[:count])
     from ._epsilon import spreads
@@ -208,7 +213,7 @@ def _model(posterior: ParameterPosterior) -> KernelMeans:
     chosen = posterior.settings
     problem = _problem(posterior, np.random.default_rng(0))
     scales = Scales(np.asarray(chosen["epsilon"]), float(chosen["lengthscale"]), float(chosen["reg"]))
-    return KernelMeans(problem.Z, problem.compare(chosen["epsilon_kernel"]), scales, posterior.prior)
+    return KernelMeans(problem.Z, problem.compare(chosen["epsilon_kernel"]), scales)
 
 
 def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, rng: np.random.Generator) -> Array:
@@ -235,7 +240,8 @@ def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, 
         mass = likelihood * weights
         if mass.sum() > 0:
             # rounding must not put a truth beyond all of the mass outside the histogram
-            ranks[i] = np.minimum(mass @ (theta < posterior.parameters[row]) / mass.sum(), 1.0)
+            below = (theta < posterior.parameters[row]) + 0.5 * (theta == posterior.parameters[row])
+            ranks[i] = np.minimum(mass @ below / mass.sum(), 1.0)
     return ranks
 
 

@@ -14,7 +14,7 @@ from ..simulation import Runs, open_runs, simulate
 from ..simulation._simulate import settled_seed
 from ._prior import Prior
 from ._problem import Inference, Problem
-from ._search import Search
+from ._search import Search, joined, judge, shifted
 
 # By how many posterior standard deviations the draws of a further round are moved, so that their surroundings are seen.
 _STRAY = 0.7
@@ -46,14 +46,34 @@ class Campaign:
         """Whether the limit of wall time has been reached."""
         return time.monotonic() >= self._deadline
 
-    def kept(self) -> Array:
-        """Parameters (k, d) of the runs in the store, in their order."""
+    def _stored(self) -> dict[int, Array]:
+        """Parameters of the runs in the store by their number."""
         store = self.options["store"]
         if store is None or not os.path.exists(store):
-            raise ValueError("more adds to the runs of a store; pass store=, and simulations= for the first time")
+            return {}
         runs = open_runs(store)
-        rows = [*zip(runs.index, runs.parameters, strict=True), *((f.index, f.parameters) for f in runs.failures)]
-        return np.array([row for _, row in sorted(rows, key=lambda pair: pair[0])]).reshape(-1, self.prior.dimension)
+        return {
+            **{int(i): row for i, row in zip(runs.index, runs.parameters, strict=True)},
+            **{f.index: f.parameters for f in runs.failures},
+        }
+
+    def known(self) -> int:
+        """How many runs there are in the store, which there must be."""
+        known = self._stored()
+        if not known:
+            raise ValueError("more adds to the runs of a store; pass store=, and simulations= for the first time")
+        return max(known) + 1
+
+    def _kept(self, first: Callable[[int, int], Array]) -> tuple[Array, int]:
+        """Parameters (k, d) of the runs in the store, and how many of them, from the start, are those of the design.
+
+        A run that never ended, because its process was killed, is one of the design.
+        """
+        known = self._stored()
+        design = first(0, max(known) + 1)
+        rows = np.array([known.get(i, row) for i, row in enumerate(design)])
+        same = np.isclose(rows, design, rtol=1e-9, atol=0.0).all(1)
+        return rows, int(len(rows) if same.all() else same.argmin())
 
     def run(self, rows: Array, start: int = 0) -> Runs:
         """Simulate at rows, of which some may be in the store; `start` runs were made before, without a store."""
@@ -61,7 +81,15 @@ class Campaign:
         options = dict(self.options)
         if np.isfinite(self._deadline):
             options["max_seconds"] = max(self._deadline - time.monotonic(), 1e-3)
+        self.options["retry_failed"] = False  # once is enough
         return simulate(self.simulator, rows, names=self.prior.names, random_state=seed, **options)
+
+    def _continued(self, runs: Runs, rows: Array) -> Runs:
+        """Simulate at the rows that are new since these runs."""
+        done = len(runs) + len(runs.failures)
+        if self.options["store"] is not None:
+            return self.run(rows)
+        return joined([runs, shifted(self.run(rows[done:], done), done)], self.prior.dimension)
 
     def in_rounds(
         self,
@@ -80,23 +108,30 @@ class Campaign:
             rounds: over how many rounds they are spread.
             more: whether to add to what is in the store, which then counts as the first round if there are several.
         """
-        kept = self.kept() if more else np.empty((0, self.prior.dimension))
+        kept, followed = self._kept(first) if more else (np.empty((0, self.prior.dimension)), 0)
         if more and rounds > 1:
             rows, edges = kept, np.linspace(len(kept), total, rounds)
         else:
             edges = np.linspace(len(kept), total, rounds + 1)[1:]
             rows = np.concatenate([kept, first(len(kept), int(edges[0].round()))])
-        runs, starts = self.run(rows), [len(rows)]
+            followed = len(rows) if followed == len(kept) else followed
+        # of several rounds that are in the store already, the later ones count as one
+        runs, starts = self.run(rows), [followed if more else len(rows)]
         found, problem = learn(runs, np.array(starts))
-        followed = len(runs)
+        followed = int((runs.index < (followed if more else len(rows))).sum())
         for number, size in enumerate(np.diff(edges.round().astype(int)), start=1):
             if self.out_of_time or not size:
                 break
-            rows = np.concatenate([rows, self._about(found, int(size), number)])
-            runs = self.run(rows)
+            starts += [len(rows)] if number > 1 or more else []
+            rows = np.concatenate([rows, self._planned(found, len(rows), int(size), number)])
+            runs = self._continued(runs, rows)
             found, problem = learn(runs, np.array(starts))
-            starts.append(len(rows))
         return found, problem, runs, followed
+
+    def _planned(self, found: Inference, begin: int, size: int, number: int) -> Array:
+        """Parameters of a further round; those that are in the store are taken from there, to the last digit."""
+        known, rows = self._stored(), self._about(found, size, number)
+        return np.array([known.get(begin + i, row) for i, row in enumerate(rows)])
 
     def _about(self, found: Inference, size: int, number: int) -> Array:
         """Parameters about the posterior so far."""
@@ -118,5 +153,6 @@ class Campaign:
         problem.run = search
         found = method(problem)
         runs = search.runs()
+        judge(runs)
         problem.theta, problem.outputs = runs.parameters, runs.outputs
         return found, problem, runs

@@ -14,20 +14,23 @@ _RARE = 0.99
 _NEIGHBOURS = 5
 _MOST_NAMED = 4
 _MOST_COLUMNS = 32
+# Fewer effective simulations than this are worth a warning.
+_FEW = 5.0
 
 
 def doubts(problem: Problem, found: Inference) -> list[str]:
     """What the user should know about this observation and these simulations."""
     X, y = problem.outputs.reshape(len(problem.outputs), -1), problem.observed.reshape(-1)
-    if X.shape[1] > _MOST_COLUMNS:  # a raw data set: single values outside their range mean nothing
-        return []
-    return _outside(X, y, problem.statistics)
+    if X.shape[1] != len(y):  # on other places than it was simulated on: compared by the method alone
+        return _few(found.ess)
+    return [*_outside(X, y, problem.statistics), *_few(found.ess)]
 
 
 def _outside(X: Array, y: Array, names: tuple[str, ...]) -> list[str]:
     """Statistics beyond all simulations; or all together, farther from them than they are from each other."""
     low, high = X.min(0), X.max(0)
-    beyond = np.flatnonzero((y < low) | (y > high))
+    # of a raw data set single values outside their range mean nothing
+    beyond = np.flatnonzero((y < low) | (y > high)) if len(y) <= _MOST_COLUMNS else []
     if len(beyond):
         shown = [f"{names[j]} = {y[j]:.4g} (simulated: {low[j]:.4g} to {high[j]:.4g})" for j in beyond[:_MOST_NAMED]]
         rest = f" and {len(beyond) - _MOST_NAMED} more" if len(beyond) > _MOST_NAMED else ""
@@ -53,3 +56,13 @@ def novelty(X: Array, y: Array) -> float:
     own = np.sort(np.sqrt(squared_distances(y[None] / unit, X / unit)[0]))[k - 1]
     others = np.sort(np.sqrt(squared_distances(some, X / unit)), axis=1)[:, k]  # the first is itself
     return float((others < own).mean())
+
+
+def _few(ess: float) -> list[str]:
+    """A posterior that rests on a handful of simulations."""
+    if ess >= _FEW:
+        return []
+    return [
+        f"only about {ess:.1f} simulations resemble the observation: the posterior rests on them; more simulations, "
+        "or more rounds, would tell"
+    ]

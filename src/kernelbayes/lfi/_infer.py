@@ -17,7 +17,8 @@ from ..simulation import Failure, Runs
 from . import _abc, _kelfi, _kernel_methods
 from ._campaign import Campaign
 from ._doubts import doubts
-from ._epsilon import read_observed
+from ._epsilon import SpatioTemporalEpsilon, read_observed
+from ._law import within_reach
 from ._posterior import ParameterPosterior
 from ._prior import DESIGNS, Prior, read_prior
 from ._problem import Inference, Problem
@@ -124,15 +125,18 @@ def infer(
     if parameters is not None or outputs is not None:
         if simulator is not None:
             raise ValueError("infer takes a simulator, or parameters and outputs of runs made elsewhere, not both")
-        _refuse_runs(method, simulations, rounds, more, options)
+        _refuse_runs(method, simulations, rounds, more, proposal, options)
         runs = _given_runs(prior, parameters, outputs)
-        problem = _posed(runs, prior, observed, statistics, rng, progress)
+        elsewhere = isinstance(settings.get("epsilon_kernel"), SpatioTemporalEpsilon)
+        problem = _posed(runs, prior, observed, statistics, rng, progress, elsewhere)
         return _result(chosen(problem, **settings), problem, runs, method, simulator, options, rng)
     if simulator is None:
         raise ValueError("infer needs a simulator, or parameters and outputs of runs made elsewhere")
     rounds, more = _check.count(rounds, "rounds"), _check.count(more, "more", at_least=0)
     if more and simulations is not None:
         raise ValueError("pass simulations (runs in all) or more (runs in addition), not both")
+    if method in SEEKING and (rounds > 1 or proposal is not None):
+        raise ValueError(f"method {method!r} chooses where to simulate: rounds and proposal are for the others")
     start = prior if proposal is None else read_prior(proposal)
     if start.names != prior.names:
         raise ValueError(f"proposal has parameters {start.names} where the prior has {prior.names}")
@@ -140,13 +144,13 @@ def infer(
     campaign = Campaign(simulator, prior, _seed(random_state), options)
     rng = np.random.default_rng(campaign.seed)
     total = (
-        len(campaign.kept()) + more
-        if more
-        else _check.count(500 if simulations is None else simulations, "simulations")
+        campaign.known() + more if more else _check.count(500 if simulations is None else simulations, "simulations")
     )
 
+    elsewhere = isinstance(settings.get("epsilon_kernel"), SpatioTemporalEpsilon)
+
     def pose(runs: Runs) -> Problem:
-        return _posed(runs, prior, observed, statistics, rng, progress)
+        return _posed(runs, prior, observed, statistics, rng, progress, elsewhere)
 
     if method in SEEKING:
         found, problem, runs = campaign.seek(pose, lambda problem: chosen(problem, **settings), total)
@@ -159,10 +163,16 @@ def infer(
         return chosen(problem, **settings), problem
 
     def rows(begin: int, end: int) -> Array:
-        return start.design(end - begin, design, start=begin, random_state=campaign.seed)
+        drawn = start.design(end - begin, design, start=begin, random_state=campaign.seed)
+        if proposal is not None and not prior.contains(drawn).all():
+            row = drawn[int((~prior.contains(drawn)).argmax())]
+            raise ValueError(f"proposal draws parameters outside the support of the prior, such as {row}")
+        return drawn
 
     found, problem, runs, followed = campaign.in_rounds(rows, learn, total, rounds, more > 0)
     found.details["first_round"] = followed if proposal is None else 0
+    if proposal is not None:
+        found.problems += _narrow(start, prior, found)
     return _result(found, problem, runs, method, simulator, options, rng)
 
 
@@ -185,11 +195,12 @@ def _check_settings(method: Callable[..., Inference], name: str, settings: dict[
             raise ValueError(f"method {name!r} has no setting {setting!r}; it has {', '.join(known)}")
 
 
-def _refuse_runs(method: str, simulations: Any, rounds: int, more: int, options: dict[str, Any]) -> None:
+def _refuse_runs(method: str, simulations: Any, rounds: int, more: int, proposal: Any, options: dict[str, Any]) -> None:
     if method in SEEKING:
         raise ValueError(f"method {method!r} chooses where to simulate and needs the simulator itself")
     given = [name for name in ("executor", "store", "timeout", "max_seconds") if options[name] is not None]
     given += ["simulations"] * (simulations is not None) + ["rounds"] * (rounds != 1) + ["more"] * (more != 0)
+    given += ["proposal"] * (proposal is not None) + [n for n in ("vectorised", "retry_failed") if options[n]]
     if given:
         raise ValueError(f"{', '.join(given)} are for a simulator; with parameters and outputs nothing is run")
 
@@ -232,6 +243,8 @@ def _names(runs: Runs, given: Any) -> tuple[str, ...]:
             raise ValueError(f"statistics is {list(given)}, but the outputs have names: {list(runs.statistics)}")
         if len(given) != width:
             raise ValueError(f"statistics has {len(given)} names where a simulation returns {width} numbers")
+        if len(set(given)) < width:
+            raise ValueError(f"statistics has the same name twice among {list(given)}")
         return tuple(map(str, given))
     return runs.statistics or tuple(f"x{i}" for i in range(width))
 
@@ -248,17 +261,34 @@ def _observation(value: Any, runs: Runs, names: tuple[str, ...]) -> Array:
 # ------------------------------------------------------------------------------------------------ working
 
 
-def _posed(runs: Runs, prior: Prior, observed: Any, statistics: Any, rng: Any, progress: bool | None) -> Problem:
+def _posed(
+    runs: Runs, prior: Prior, observed: Any, statistics: Any, rng: Any, progress: bool | None, elsewhere: bool
+) -> Problem:
     """The inference that runs allow; what is wrong with the observation must not cost the runs."""
     try:
         names = _names(runs, statistics)
-        return Problem(
-            prior, _observation(observed, runs, names), runs.parameters, runs.outputs, names, rng, progress=progress
-        )
+        y = _check.numbers(observed, "observed") if elsewhere else _observation(observed, runs, names)
+        return Problem(prior, y, runs.parameters, runs.outputs, names, rng, progress=progress)
     except ValueError as error:
         error.runs = runs  # type: ignore[attr-defined]
         error.add_note("The finished runs are in the attribute `runs` of this error.")
         raise
+
+
+def _narrow(proposal: Prior, prior: Prior, found: Inference) -> list[str]:
+    """A proposal that leaves out much of the prior, and a posterior that reaches its edge."""
+    draws = prior.to_gaussian(proposal.design(500))
+    before = prior.to_gaussian(prior.design(500))
+    missed = 1.0 - within_reach(before, draws).mean()
+    reached = found.law.sample(500, np.random.default_rng(0))
+    edge = 0.1 * np.ptp(draws, axis=0)
+    near = ((reached < draws.min(0) + edge) | (reached > draws.max(0) - edge)).any(1).mean()
+    if missed < 0.05 or near < 0.1:
+        return []
+    return [
+        f"the proposal leaves out {missed:.0%} of the prior, and the posterior reaches the edge of what it covers: beyond "
+        "it nothing is known and nothing is said"
+    ]
 
 
 def _result(

@@ -46,8 +46,8 @@ _FEWEST_REPLICATES, _REPLICATES = 30, 60
 # The first guess: the share of simulations within one scale of the observation.
 _NEAR = 0.1
 _START_BETA, _START_REG = 0.7, 1e-3
-# Fewer effective simulations than this, or errors above this share of the likelihood's top, are worth a warning.
-FEW, ROUGH = 5.0, 0.5
+# Errors above this share of the likelihood's top are worth a warning.
+ROUGH = 0.5
 
 
 class KernelMeans:
@@ -56,14 +56,14 @@ class KernelMeans:
     One factorisation serves every observation.
     """
 
-    def __init__(self, Z: Array, comparison: Comparison, scales: Scales, prior: Prior):
-        self.Z, self.comparison, self.scales, self.prior = Z, comparison, scales, prior
+    def __init__(self, Z: Array, comparison: Comparison, scales: Scales, ratio: Array | None = None):
+        self.Z, self.comparison, self.scales, self.ratio = Z, comparison, scales, ratio
         self.kernel = Gaussian(scales.beta)
 
     @functools.cached_property
     def factor(self) -> Array:
         """Of `L + m reg I`."""
-        return np.asarray(kernel_means.operator(self.kernel._gram(self.Z, self.Z), self.scales.reg))
+        return np.asarray(kernel_means.operator(self.kernel._gram(self.Z, self.Z), self.scales.reg, self.ratio))
 
     def kappa(self, targets: Array) -> Array:
         """Epsilon-kernels (m, t) of observations (t, q), each relative to the largest."""
@@ -101,9 +101,9 @@ def kelfi(
     ess = float(effective_sizes(kappa / kappa.sum()))
     return Inference(
         law,
-        {"epsilon_kernel": epsilon_kernel, **settings_of(scales), "learn": learn, "ard": ard},
+        {"epsilon_kernel": epsilon_kernel, **settings_of(scales), "learn": learn, "ard": ard, "form": form},
         ess,
-        [*_on_bounds(learned), *_thin(ess), *_rough(floor)],
+        [*_on_bounds(learned), *_rough(floor), *_blunt(model.comparison, scales, learned)],
         {"score": learned.value, "evaluations": learned.evaluations, "noise": floor},
         model,
         dict(zip(model.comparison.names, scales.epsilon * model.comparison.units, strict=True)),
@@ -157,16 +157,15 @@ def fit(
     start = _start(comparison, fixed)
     if learn is None:
         value = Learned(start, float("nan"), 0, ())
-        return KernelMeans(Z, comparison, start, prior), value, False
-    rows = _learned_from(comparison)
+        return KernelMeans(Z, comparison, start, problem.ratio()), value, False
+    rows, ratio = _learned_from(comparison), problem.ratio()
     few, Z_few = comparison.subset(rows), Z[rows]
     if learn == "marginal":
         learned = _by_marginal(few, Z_few, prior, start, fixed, ard)
     else:
-        ratio = problem.ratio()
         chosen = None if ratio is None else ratio[rows]
         learned = _by_posterior(few, Z_few, prior, chosen, start, fixed, ard, replicates, problem.rng)
-    return KernelMeans(Z, comparison, learned.scales, prior), learned, ard
+    return KernelMeans(Z, comparison, learned.scales, ratio), learned, ard
 
 
 def _given(epsilon: Any, lengthscale: Any, reg: Any, groups: int) -> tuple[Any, Any, Any]:
@@ -272,7 +271,7 @@ def replicated(
     points, weights = points[reach], weights[reach]
     shares = np.ones(len(rows)) if ratio is None else ratio[rows]
     return Replicates(
-        Z, rows, comparison.squares(comparison.right[rows]), points, weights, shares / shares.sum()
+        Z, rows, comparison.squares(comparison.right[rows]), points, weights, shares / shares.sum(), ratio
     )
 
 
@@ -297,12 +296,13 @@ def _on_bounds(learned: Learned) -> list[str]:
     return [f"the best value of {names[n]} sits on the bound of what was searched" for n in learned.on_bound]
 
 
-def _thin(ess: float) -> list[str]:
-    if ess >= FEW:
+def _blunt(comparison: Comparison, scales: Scales, learned: Learned) -> list[str]:
+    """Statistics that were learned to play no part, all of them."""
+    if learned.evaluations < 2 or comparison.grouped or scales.epsilon.min() < 1.0:
         return []
     return [
-        f"only about {ess:.1f} simulations resemble the observation: the posterior rests on them; more simulations, "
-        "or more rounds, would tell"
+        "no statistic is compared on a scale smaller than its spread over the simulations: they hardly tell parameters "
+        "apart, or most simulations are unlike the observation"
     ]
 
 
@@ -359,7 +359,7 @@ def dme(
             "ard": ard,
         },
         ess,
-        [*_on_bounds(learned), *_thin(ess)],
+        _on_bounds(learned),
         {"score": learned.value, "evaluations": learned.evaluations},
         scales=dict(zip(model.comparison.names, scales.epsilon * model.comparison.units, strict=True)),
     )

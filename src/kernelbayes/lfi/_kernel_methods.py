@@ -17,17 +17,13 @@ from ..conditional import ConditionalEmbedding
 from ..embeddings import PosteriorWarning
 from ..embeddings._weighted import effective_sizes
 from ..kernels import Gaussian, median_lengthscale
-from ._epsilon import Comparison, MMDEpsilon
+from ._epsilon import MMDEpsilon
 from ._law import WeightedPoints
 from ._problem import Inference, Problem
 
 
 def _median_kernel(points: Array) -> Gaussian:
     return Gaussian(median_lengthscale(points))
-
-
-def _flat(problem: Problem, epsilon_kernel: Any) -> Comparison:
-    return problem.compare(epsilon_kernel)
 
 
 def kernel_abc(
@@ -43,7 +39,9 @@ def kernel_abc(
     `learn="median"` takes the median distance between statistics, with reg=1e-4 unless given.
     """
     learn = _check.option(learn, "learn", ("leave-one-out", "median"))
-    comparison = _flat(problem, epsilon_kernel)
+    if problem.ratio() is not None:
+        raise ValueError("kernel ABC takes the simulated parameters for draws of the prior: no proposal, and one round")
+    comparison = problem.compare(epsilon_kernel)
     median = learn == "median"
     model = ConditionalEmbedding(
         _median_kernel(comparison.left) if median else None,
@@ -57,6 +55,12 @@ def kernel_abc(
     lengthscale = np.asarray(model.kernel_.lengthscale) if isinstance(model.kernel_, Gaussian) else None
     law = WeightedPoints(problem.Z, _positive_total(weights), kernel)
     return Inference(law, settings, law.ess, details={"lengthscale": lengthscale})
+
+
+def _under_the_prior(problem: Problem) -> Array:
+    """Weights (m,) that make parameters from a proposal or from later rounds count as draws of the prior would."""
+    ratio = problem.ratio()
+    return np.ones(len(problem.theta)) if ratio is None else ratio
 
 
 def _positive_total(weights: Array) -> Array:
@@ -83,7 +87,7 @@ def kernel_bayes(
     `learn="median"` takes median distances for both kernels, with reg=1e-6 and prior_reg=1e-4 unless given.
     """
     learn = _check.option(learn, "learn", ("leave-one-out", "median"))
-    comparison, Z = _flat(problem, epsilon_kernel), problem.Z
+    comparison, Z = problem.compare(epsilon_kernel), problem.Z
     median = learn == "median"
     model = KernelBayesRule(
         rule,
@@ -101,6 +105,7 @@ def kernel_bayes(
     law = WeightedPoints(np.asarray(posterior.points), _positive_total(np.asarray(posterior.weights)), kernel)
     said = [str(w.message) for w in caught if issubclass(w.category, PosteriorWarning)]
     settings = {"rule": rule, "epsilon_kernel": epsilon_kernel, "learn": learn, "reg": float(posterior.health.reg)}
+    settings |= {"prior_reg": prior_reg, "prior_draws": prior_draws}
     return Inference(law, settings, law.ess, said)
 
 
@@ -113,15 +118,17 @@ def double_kernel_abc(
     count as one data set. `epsilon` is by default the squared discrepancy that the share `accept` of the runs stays below.
     """
     outputs, observed = problem.outputs, problem.observed
+    if not 0 < _check.scalar(accept, "accept") <= 1:
+        raise ValueError(f"accept is a share of the runs, between 0 and 1, got {accept:g}")
     if outputs.ndim == 1 or (outputs.ndim == 2 and outputs.shape[1] < 2):
         outputs, observed = np.repeat(outputs.reshape(len(outputs), 1), 2, axis=1), np.repeat(observed.reshape(1), 2)
     comparison = MMDEpsilon(kernel).bind(outputs, observed, problem.statistics)
     squared = comparison.from_observed()[:, 0] * comparison.units[0] ** 2
     chosen = float(np.quantile(squared, accept)) if epsilon is None else _check.positive(epsilon, "epsilon")
     chosen = chosen if chosen > 0 else float(squared[squared > 0].min(initial=np.inf))
-    weights = np.exp(-(squared - squared.min()) / chosen)
+    weights = np.exp(-(squared - squared.min()) / chosen) * _under_the_prior(problem)
     law = WeightedPoints(problem.Z, weights, _median_kernel(problem.Z))
-    return Inference(law, {"epsilon": chosen}, law.ess)
+    return Inference(law, {"kernel": kernel, "epsilon": chosen}, law.ess)
 
 
 def rejection(
@@ -138,12 +145,12 @@ def rejection(
         chosen = _check.positive(epsilon, "epsilon")
     else:
         m = len(distance)
-        share = max(0.01, 20 / m) if accept is None else _check.positive(accept, "accept")
+        share = min(1.0, max(0.01, 20 / m)) if accept is None else _check.positive(accept, "accept")
         if share > 1:
             raise ValueError(f"accept is a share of the runs, at most 1, got {share:g}")
         chosen = float(np.sort(distance)[max(0, min(m, round(share * m)) - 1)])
-    inside = distance <= chosen
+    inside = (distance <= chosen) * _under_the_prior(problem)
     if not inside.any():
         raise ValueError(f"epsilon={chosen:g} keeps no simulation; the nearest is at {distance.min():.3g}")
-    law = WeightedPoints(problem.Z, inside.astype(float), _median_kernel(problem.Z))
+    law = WeightedPoints(problem.Z, inside, _median_kernel(problem.Z))
     return Inference(law, {"epsilon": chosen, "epsilon_kernel": epsilon_kernel}, float(effective_sizes(law.weights)))

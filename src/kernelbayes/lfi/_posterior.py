@@ -14,6 +14,8 @@ from .. import _check
 from .._table import write_table
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import tails
+from ..kernels import Kernel
+from ._epsilon import EpsilonKernel
 from ._law import KernelMeansPosterior, Law
 from ._prior import Prior
 from ._summary import Summary
@@ -159,10 +161,14 @@ class ParameterPosterior:
             return self.law.mixture.density(z)
         density = self.law.density(z)
         if density is None:  # smoothed draws, in coordinates where they are well behaved
-            from scipy import stats  # slow to import
-
-            density = stats.gaussian_kde(self.prior.to_gaussian(self._draws_cache).T)(z.T)
+            density = self._smoothed_cache(z.T)
         return np.asarray(density)
+
+    @functools.cached_property
+    def _smoothed_cache(self) -> Any:
+        from scipy import stats  # slow to import
+
+        return stats.gaussian_kde(self.prior.to_gaussian(self._draws_cache).T)
 
     def _jacobian(self, theta: Array, z: Array) -> Array:
         """By which a density of coordinates becomes one of parameters: (4.41)."""
@@ -295,4 +301,4 @@ class ParameterPosterior:
 
 
 def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, (bool, int, float, str, np.ndarray, np.generic))
+    return value is None or isinstance(value, (bool, int, float, str, np.ndarray, np.generic, EpsilonKernel, Kernel))

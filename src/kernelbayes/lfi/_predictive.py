@@ -187,7 +187,7 @@ def check(
         options: of `kb.simulate`; where not given, those of the inference.
     """
     n, rng = _check.count(n, "n"), _check.generator(random_state)
-    own, kept = getattr(posterior, "_simulator", (None, {}))
+    own, kept = getattr(posterior, "_simulator", None) or (None, {})
     simulator = simulator or own
     if simulator is None:
         raise ValueError(

@@ -40,7 +40,7 @@ class Prior:
         >>> import kernelbayes as kb
         >>> prior = kb.Prior(growth=(0, 5), noise=stats.lognorm(0.5))
         >>> prior
-        Prior(growth=uniform(0, 5), noise=lognorm(0.5))
+        Prior(growth=(0, 5), noise=lognorm(0.5))
         >>> theta = prior.sample(1000, random_state=0)
         >>> theta.shape, bool(prior.contains(theta).all())
         ((1000, 2), True)
@@ -145,7 +145,7 @@ class Prior:
         inside = np.ones(len(theta), dtype=bool)
         for block, part in self._parts(theta):
             if not (isinstance(block, Drawn) and block.logpdf is None):
-                inside &= np.isfinite(block.log_density(part))
+                inside &= block.log_density(part) > -np.inf
         return inside
 
     def to_gaussian(self, theta: ArrayLike) -> Array:

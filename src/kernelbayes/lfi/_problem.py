@@ -55,11 +55,13 @@ class Problem:
         Z = self.Z
         p = density_of(self.prior.latent, Z)
         number = np.zeros(len(Z), dtype=int) if self.rounds is None else self.rounds
-        first = p if self.proposal is None else p * np.exp(
-            self.proposal.log_density(self.theta) - self.prior.log_density(self.theta)
+        first = (
+            p
+            if self.proposal is None
+            else p * np.exp(self.proposal.log_density(self.theta) - self.prior.log_density(self.theta))
         )
         drawn = (number == 0).mean() * first
-        for r in range(1, number.max() + 1):
+        for r in np.unique(number[number > 0]):
             drawn = drawn + (number == r).mean() * smoothed(Z[number == r]).density(Z)
         return p / np.maximum(drawn, np.finfo(float).tiny)
 

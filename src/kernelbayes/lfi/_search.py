@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from .._typing import Array
 from ..simulation import Runs, SimulationError, SimulationWarning
+from ..simulation._runs import commonest
+from ..simulation._simulate import SHARE_TO_WARN
 from ._prior import Prior
 from ._problem import OutOfBudget
 
@@ -72,7 +74,7 @@ class Search:
                 if before == 0 or error.runs is None:
                     raise
                 part = error.runs
-        self._parts.append(_shifted(part, before))
+        self._parts.append(shifted(part, before))
         self._stop_if_short()
 
     def _stop_if_short(self) -> None:
@@ -82,23 +84,36 @@ class Search:
 
     def runs(self) -> Runs:
         """All there are."""
-        parts = self._parts
-        shape = parts[0].outputs.shape[1:]
-        outputs = [p.outputs.reshape(len(p), *shape) for p in parts]
-        return Runs(
-            np.concatenate([p.parameters.reshape(len(p), self._prior.dimension) for p in parts]),
-            np.concatenate(outputs),
-            np.concatenate([p.index for p in parts]),
-            np.concatenate([p.seconds for p in parts]),
-            parts[0].names,
-            parts[0].statistics,
-            tuple(f for p in parts for f in p.failures),
-        )
+        return joined(self._parts, self._prior.dimension)
 
 
-def _shifted(runs: Runs, start: int) -> Runs:
+def joined(parts: list[Runs], dimension: int) -> Runs:
+    """Runs of several calls as one."""
+    shape = parts[0].outputs.shape[1:]
+    return Runs(
+        np.concatenate([p.parameters.reshape(len(p), dimension) for p in parts]),
+        np.concatenate([p.outputs.reshape(len(p), *shape) for p in parts]),
+        np.concatenate([p.index for p in parts]),
+        np.concatenate([p.seconds for p in parts]),
+        parts[0].names,
+        parts[0].statistics,
+        tuple(f for p in parts for f in p.failures),
+    )
+
+
+def shifted(runs: Runs, start: int) -> Runs:
     """The same runs, numbered from `start`."""
-    import dataclasses
-
-    failures: Any = tuple(dataclasses.replace(f, index=f.index + start) for f in runs.failures)
+    failures = tuple(dataclasses.replace(f, index=f.index + start) for f in runs.failures)
     return dataclasses.replace(runs, index=runs.index + start, failures=failures)
+
+
+def judge(runs: Runs) -> None:
+    """Say it once, of all runs, when many failed; refuse when most did."""
+    from ..simulation._session import FEWEST_TO_JUDGE, MOST_FAILED  # which brings SQLite with it
+
+    ended = len(runs) + len(runs.failures)
+    if runs.failure_rate > MOST_FAILED and ended >= FEWEST_TO_JUDGE:
+        raise SimulationError(f"{len(runs.failures)} of {ended} runs failed:\n  {commonest(runs)}", runs)
+    if runs.failure_rate > SHARE_TO_WARN:
+        text = f"{len(runs.failures)} of {ended} runs failed ({runs.failure_rate:.0%}):\n  {commonest(runs)}"
+        warnings.warn(text, SimulationWarning, stacklevel=4)

@@ -25,9 +25,17 @@ from .._linalg import cholesky, solve
 from .._typing import AnyArray
 
 
-def operator(L: AnyArray, reg: AnyArray) -> AnyArray:
-    """Cholesky factor of `L + m reg I`."""
-    return cholesky(L, "the regularised Gram matrix of the parameters", L.shape[0] * reg)
+def operator(L: AnyArray, reg: AnyArray, ratio: AnyArray | None = None) -> AnyArray:
+    """Cholesky factor of `L + m reg I`; of `L + m reg diag(1 / ratio)` for parameters that do not follow the prior.
+
+    `ratio` (m,) is the prior's density over theirs. Each pair then counts by it in the regression behind (4.4), which is
+    the one that pairs from the prior would give: otherwise the likelihood shrinks to zero where few parameters are, and a
+    posterior whose simulations gather about its middle loses its flanks.
+    """
+    m = L.shape[0]
+    if ratio is not None:
+        L = L + namespace(L).diag(m * reg * (1.0 / ratio - 1.0))
+    return cholesky(L, "the regularised Gram matrix of the parameters", m * reg)
 
 
 def weights(factor: AnyArray, kappa: AnyArray) -> AnyArray:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ._interrupts import Interrupts
     from ._store import Ledger
 
-_SHARE_TO_WARN = 0.05
+SHARE_TO_WARN = 0.05
 
 #: `design(start, stop)` gives rows `start` to `stop` - 1 of a design, for designs that can be continued.
 Design = Callable[[int, int], ArrayLike]
@@ -333,7 +333,7 @@ def _judge(order: _Order, runs: Runs, why: str | None) -> list[str]:
             "the same call goes on with them" if order.store is not None else "with a store, a second call could go on"
         )
         notes.append(f"max_seconds: stopped with {ended} of {wanted} runs after {order.max_seconds:g} s; {go_on}")
-    if runs.failure_rate > _SHARE_TO_WARN:
+    if runs.failure_rate > SHARE_TO_WARN:
         notes.append(f"{len(runs.failures)} of {ended} runs failed ({runs.failure_rate:.0%}):\n  {commonest(runs)}")
     return notes
 
