@@ -202,7 +202,7 @@ def _scores(problem: _Problem, settings: Mapping[str, Any]) -> Array:
     """The library's own objective over the same grid."""
     prior = rate_prior()
     Z = prior.to_gaussian(problem.theta)
-    sample = replicated(_comparison(problem), Z, prior, 40, np.random.default_rng(0))
+    sample = replicated(_comparison(problem), Z, prior, None, 40, np.random.default_rng(0))
     return _over(settings, lambda s: objectives.posterior_score(s, sample))
 
 
