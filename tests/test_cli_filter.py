@@ -270,7 +270,7 @@ def test_refusals(folder, capsys, arguments, message):
         ("--level 1.5", "a number between 0 and 1 was wanted, got '1.5'"),
         ("--states x,x", "'x' is named twice"),
         ("--states ,", "names of columns, separated by commas, were wanted"),
-        ("--tune 0", "a whole number from 1 was wanted, got '0'"),
+        ("--tune few", "a whole number from 0 was wanted, got 'few'"),
         ("--rule nonsense", "invalid choice: 'nonsense'"),
     ],
 )

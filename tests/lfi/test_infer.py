@@ -375,6 +375,7 @@ def test_a_simulator_that_fails_now_and_then():
     assert len(found.parameters) == 200 - found.failures
     assert abs(found.mean()[0] - 1.0) < 0.3
     assert "failed" in repr(found)
+    assert any("runs failed" in problem for problem in found.problems)
 
 
 def test_a_simulator_that_mostly_fails():

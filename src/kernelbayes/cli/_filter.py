@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 import warnings
 from pathlib import Path
@@ -54,7 +55,10 @@ def add_command(commands: Any) -> None:
     )
     learn.add_argument("--rule", choices=[*RULES], help="kernel Bayes' rule of the correction (default: iw)")
     learn.add_argument(
-        "--tune", type=whole, metavar="N", help="settings to try when choosing them from the training table"
+        "--tune",
+        type=functools.partial(whole, at_least=0),
+        metavar="N",
+        help="settings to try when choosing them from the training table",
     )
     learn.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
     learn.add_argument("--save", metavar="NPZ", help="keep the learned filter")

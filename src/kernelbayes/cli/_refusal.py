@@ -32,9 +32,13 @@ def plainly() -> Iterator[None]:
         except MemoryError:
             raise Refusal("the tables are too large for the memory of this machine") from None
         finally:
-            labels = ["beware" if issubclass(warning.category, PosteriorWarning) else "note" for warning in caught]
-            texts = [" ".join(str(warning.message).split()) for warning in caught]
-            for label, text in dict.fromkeys(zip(labels, texts, strict=True)):
+            said = []
+            for warning in caught:
+                beware = issubclass(warning.category, PosteriorWarning)
+                # doubts about a posterior are one to a line; a note may be laid out over several
+                texts = str(warning.message).splitlines() if beware else [str(warning.message)]
+                said += [("beware" if beware else "note", " ".join(text.split())) for text in texts]
+            for label, text in dict.fromkeys(said):
                 print(f"{label:8}{text}")
 
 

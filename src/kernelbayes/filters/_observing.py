@@ -11,7 +11,7 @@ from .._estimator import DERIVED
 from .._typing import Array
 from ..embeddings import Reach
 from ..kernels import Kernel
-from ._sequences import rows_of
+from ._sequences import in_order, rows_of
 
 
 class Observing:
@@ -42,7 +42,9 @@ class Observing:
 
     def _seen(self, many: Sequence[Any], names: Sequence[str]) -> list[tuple[Array, Array, Array]]:
         """Of each sequence: coordinates of its observations, which of them there are, and how novel they are."""
-        read = [rows_of(value, name, self.kernel_, gaps=True) for value, name in zip(many, names, strict=True)]
+        known = getattr(self, "observation_names_", None)
+        tables = [in_order(value, known, name) for value, name in zip(many, names, strict=True)]
+        read = [rows_of(value, name, self.kernel_, gaps=True) for value, name in zip(tables, names, strict=True)]
         for (rows, present), name in zip(read, names, strict=True):
             if not len(present):
                 raise ValueError(f"{name} is empty")

@@ -194,3 +194,14 @@ def column_names(table: Any) -> tuple[str, ...] | None:
     """Names of the columns of a data frame, or of the first of several."""
     first: Any = table[0] if isinstance(table, (list, tuple)) and len(table) else table
     return tuple(map(str, first.columns)) if hasattr(first, "columns") else None
+
+
+def in_order(table: Any, names: tuple[str, ...] | None, what: str) -> Any:
+    """A data frame with its columns in the order of the one that was learned from; anything else as it is."""
+    if names is None or not hasattr(table, "columns"):
+        return table
+    found = {str(column): column for column in table.columns}
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise ValueError(f"{what} lacks the columns {', '.join(missing)} that the filter was fitted to")
+    return table[[found[name] for name in names]]

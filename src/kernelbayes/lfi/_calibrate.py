@@ -101,12 +101,12 @@ class Calibration:
     def problems(self) -> list[str]:
         """What is wrong, in words."""
         out = []
-        low, high = self.coverage_band(0.9, 1.0 - _RARE)
-        for name, share in zip(self.names, self.coverage(0.9), strict=True):
-            if share < low:
-                out.append(f"{name}: 90 % intervals hold {share:.0%} of the truths: too narrow")
-            if share > high:
-                out.append(f"{name}: 90 % intervals hold {share:.0%} of the truths: wider than need be")
+        for level in (0.9, 0.5):
+            low, high = self.coverage_band(level, 1.0 - _RARE)
+            for name, share in zip(self.names, self.coverage(level), strict=True):
+                if not low <= share <= high and not any(said.startswith(f"{name}:") for said in out):
+                    how = "too narrow" if share < low else "wider than need be"
+                    out.append(f"{name}: {100 * level:g} % intervals hold {share:.0%} of the truths: {how}")
         from scipy import stats  # slow to import
 
         for name, rank in zip(self.names, self.ranks.T, strict=True):

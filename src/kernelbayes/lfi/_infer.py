@@ -14,6 +14,7 @@ from .. import _check
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import PosteriorWarning
 from ..simulation import Failure, Runs
+from ..simulation._simulate import SHARE_TO_WARN
 from . import _abc, _kelfi, _kernel_methods
 from ._campaign import Campaign
 from ._doubts import doubts
@@ -303,6 +304,8 @@ def _result(
     problems = (*doubts(problem, found), *found.problems)
     if problems:
         warnings.warn("\n".join(problems), PosteriorWarning, stacklevel=3)
+    if runs.failure_rate > SHARE_TO_WARN:  # the simulation has warned of it
+        problems += (f"{runs.failure_rate:.0%} of the runs failed and are left out",)
     posterior = ParameterPosterior(
         found.law,
         problem.prior,

@@ -22,6 +22,8 @@ def how_to_call(
     style = _style(known, names, pass_dict)
     given = set(seeds) | (set(names or ()) if style == "keywords" else set())
     required = [p.name for p in known.values() if p.name not in given and _is_required(p)]
+    if style == "dict" and pass_dict is None:
+        _refuse_misspelt(known, names or (), required)
     _refuse_required(required, style, names, width)
     return {"style": style, "seeds": seeds, "names": names}
 
@@ -38,6 +40,16 @@ def _style(known: Mapping[str, inspect.Parameter], names: tuple[str, ...] | None
         return "keywords"
     first = next((p for p in known.values() if p.name not in _SEEDS), None)
     return "array" if first is not None and "array" in str(first.annotation).lower() else "dict"
+
+
+def _refuse_misspelt(known: Mapping[str, inspect.Parameter], names: tuple[str, ...], required: list[str]) -> None:
+    """Some of the names are arguments of the simulator: the others were meant to be as well."""
+    strange = [name for name in names if name not in known]
+    if len(strange) < len(names) and len(required) > 1:
+        raise ValueError(
+            f"simulator has no argument {', '.join(map(repr, strange))}; its arguments are {', '.join(known)}. "
+            "pass_dict=True calls it with one dict"
+        )
 
 
 def _refuse_required(required: list[str], style: str, names: tuple[str, ...] | None, width: int) -> None:
