@@ -127,7 +127,7 @@ def _flies(relevant=(8, 9), irrelevant=0, decay=-0.3, **levels):
     values["marginal_epsilon"] = m**decay * noise
     values["kelfi_epsilon"] = m**-0.2 * noise
     values |= {"prior_mean": noise, "truth": noise}
-    for name in ("marginal", "kelfi"):
+    for name in blowfly._RELEVANCE:
         for i in range(10):
             level = 0.1 if i in relevant else 10.0 if i == irrelevant else 1.0 + i / 100
             values[f"ard_{name}_{i}"] = level * noise
@@ -137,7 +137,7 @@ def _flies(relevant=(8, 9), irrelevant=0, decay=-0.3, **levels):
 def test_blowfly_claims():
     good = blowfly.claims(_flies(), SIZES)
     assert _verdicts(good) == ["reproduced"] * 4
-    assert "has place 1 and the peaks have" in good[3].shown
+    assert "marginal likelihood 1, 10 and 9; " in good[3].shown or "marginal likelihood 1, 9 and 10; " in good[3].shown
     assert _verdicts(blowfly.claims(_flies(kelfi=[0.02, 0.02, 0.005]), SIZES))[0] == "partly"
     assert _verdicts(blowfly.claims(_flies(kelfi=0.02), SIZES))[0] == "not reproduced"
     assert _verdicts(blowfly.claims(_flies(synthetic=0.006), SIZES))[1] == "partly"

@@ -279,6 +279,15 @@ def test_other_methods_find_the_neighbourhood(method):
     assert found.ess > 5
 
 
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
+def test_a_posterior_of_one_point_has_a_density():
+    prior, theta, x, y, _ = gaussian(100, 0)
+    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method="rejection", accept=0.01)
+    assert found.std()[0] < 1e-12
+    assert np.isfinite(found.density(theta)).all()
+    np.testing.assert_allclose(found.map(), found.mean(), atol=1e-3)
+
+
 def test_kernel_abc_is_the_conditional_embedding():
     prior, theta, x, y, _ = gaussian(100, 0)
     found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method="k-abc", learn="median", reg=1e-3)

@@ -16,6 +16,7 @@ from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import tails
 from ..kernels import Kernel
 from ._epsilon import EpsilonKernel
+from ._importance import density_of, smoothed
 from ._law import KernelMeansPosterior, Law
 from ._prior import Prior
 from ._summary import Summary
@@ -161,19 +162,15 @@ class ParameterPosterior:
             return self.law.mixture.density(z)
         density = self.law.density(z)
         if density is None:  # smoothed draws, in coordinates where they are well behaved
-            density = self._smoothed_cache(z.T)
+            density = self._smoothed_cache.density(z)
         return np.asarray(density)
 
     @functools.cached_property
     def _smoothed_cache(self) -> Any:
-        from scipy import stats  # slow to import
-
-        return stats.gaussian_kde(self.prior.to_gaussian(self._draws_cache).T)
+        return smoothed(self.prior.to_gaussian(self._draws_cache))
 
     def _jacobian(self, theta: Array, z: Array) -> Array:
         """By which a density of coordinates becomes one of parameters: (4.41)."""
-        from ._importance import density_of
-
         latent = self.prior.latent
         if latent is None:  # shifted and scaled only
             step = self.prior.from_gaussian(np.ones((1, z.shape[1]))) - self.prior.from_gaussian(
