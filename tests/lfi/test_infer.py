@@ -116,6 +116,21 @@ def test_no_run_is_made_twice_over_rounds():
     assert found.details["first_round"] == 30
 
 
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning", "ignore::kernelbayes.SimulationWarning")
+def test_a_round_that_begins_badly_is_not_the_end():
+    calls = []
+
+    def moody(mu, rng):
+        calls.append(mu)
+        if 100 < len(calls) <= 125:
+            raise RuntimeError("a bad day")
+        return mu + 0.3 * rng.normal()
+
+    found = kb.infer(moody, {"mu": (-3, 3)}, 1.0, simulations=200, rounds=2, random_state=0)
+    assert len(calls) == 200
+    assert (len(found.parameters), found.failures) == (175, 25)
+
+
 @pytest.mark.parametrize("method", ["rejection", "k2-abc"])
 def test_accepted_parameters_count_as_draws_of_the_prior(method):
     prior, proposal = kb.Prior(mu=stats.norm(0.0, 1.0)), kb.Prior(mu=stats.norm(2.0, 1.2))

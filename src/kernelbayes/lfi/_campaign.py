@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
-from ..simulation import Runs, open_runs, simulate
+from ..simulation import Runs, SimulationError, open_runs, simulate
 from ..simulation._simulate import settled_seed
 from ._prior import Prior
 from ._problem import Inference, Problem
-from ._search import Search, joined, judge, shifted
+from ._search import Search, joined, judge, renumbered
 
 # By how many posterior standard deviations the draws of a further round are moved, so that their surroundings are seen.
 _STRAY = 0.7
+# A larger share of failed runs is the end of it.
+_MOST_FAILED = 0.5
 
 
 class Campaign:
@@ -85,11 +87,30 @@ class Campaign:
         return simulate(self.simulator, rows, names=self.prior.names, random_state=seed, **options)
 
     def _continued(self, runs: Runs, rows: Array) -> Runs:
-        """Simulate at the rows that are new since these runs."""
-        done = len(runs) + len(runs.failures)
+        """Simulate at the rows that are new since these runs.
+
+        A round that begins badly is not the end of it, as long as half of all runs are well.
+        """
         if self.options["store"] is not None:
             return self.run(rows)
-        return joined([runs, shifted(self.run(rows[done:], done), done)], self.prior.dimension)
+        while not self.out_of_time:
+            tried = {*map(int, runs.index), *(f.index for f in runs.failures)}
+            new = np.array([i for i in range(len(rows)) if i not in tried], dtype=int)
+            if not len(new):
+                break
+            bad = None
+            try:
+                part = self.run(rows[new], len(tried))
+            except SimulationError as error:
+                if error.runs is None or not len(error.runs) + len(error.runs.failures):
+                    raise
+                part, bad = error.runs, error
+            runs = joined([runs, renumbered(part, new)], self.prior.dimension)
+            if bad is None:  # or there was no time for more
+                break
+            if runs.failure_rate > _MOST_FAILED:
+                raise bad
+        return runs
 
     def in_rounds(
         self,

@@ -74,7 +74,7 @@ class Search:
                 if before == 0 or error.runs is None:
                     raise
                 part = error.runs
-        self._parts.append(shifted(part, before))
+        self._parts.append(renumbered(part, np.arange(before, len(self.rows))))
         self._stop_if_short()
 
     def _stop_if_short(self) -> None:
@@ -101,10 +101,10 @@ def joined(parts: list[Runs], dimension: int) -> Runs:
     )
 
 
-def shifted(runs: Runs, start: int) -> Runs:
-    """The same runs, numbered from `start`."""
-    failures = tuple(dataclasses.replace(f, index=f.index + start) for f in runs.failures)
-    return dataclasses.replace(runs, index=runs.index + start, failures=failures)
+def renumbered(runs: Runs, numbers: Array) -> Runs:
+    """The same runs; run i is called `numbers[i]`."""
+    failures = tuple(dataclasses.replace(f, index=int(numbers[f.index])) for f in runs.failures)
+    return dataclasses.replace(runs, index=numbers[runs.index], failures=failures)
 
 
 def judge(runs: Runs) -> None:
