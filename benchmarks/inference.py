@@ -62,7 +62,9 @@ def inference_sbi():
     start = time.perf_counter()
     with contextlib.redirect_stdout(io.StringIO()):
         method = NPE(prior=prior, show_progress_bars=False)
-        method.append_simulations(torch.tensor(theta, dtype=torch.float32), torch.tensor(x, dtype=torch.float32)).train()
+        method.append_simulations(
+            torch.tensor(theta, dtype=torch.float32), torch.tensor(x, dtype=torch.float32)
+        ).train()
         posterior = method.build_posterior()
         draws = posterior.sample((SAMPLES,), x=torch.tensor(y, dtype=torch.float32), show_progress_bars=False)
     return _told(draws.numpy(), mean, sd, time.perf_counter() - start)
