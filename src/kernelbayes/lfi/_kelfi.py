@@ -39,7 +39,7 @@ from ._problem import Inference, Problem
 # Scales are learned from at most so many simulations, those nearest the observation among them.
 _MOST_LEARNED = 1500
 # Points that integrate over the prior while learning, and that stand for it in the sampled forms.
-_CONTRAST, SAMPLED = 1000, 4000
+_CONTRAST, SAMPLED = 600, 4000
 _EVALUATIONS = 60
 # Simulations in the place of the observation, of the nearest fifth of all.
 _FEWEST_REPLICATES, _REPLICATES = 30, 60
