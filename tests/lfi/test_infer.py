@@ -436,10 +436,11 @@ def test_the_store_is_resumed_and_added_to(tmp_path):
 def test_a_gap_in_the_store_is_filled(tmp_path):
     """A process that was killed at work leaves one."""
     import sqlite3
+    from contextlib import closing
 
     prior, store = kb.Prior(mu=(-3, 3)), tmp_path / "runs.sqlite"
     kb.infer(lambda mu, rng: mu + 0.3 * rng.normal(), prior, 1.0, simulations=60, store=store, random_state=0)
-    with sqlite3.connect(store) as db:
+    with closing(sqlite3.connect(store)) as db, db:
         db.execute("DELETE FROM runs WHERE run = 40")
     found = kb.infer(lambda mu, rng: mu + 0.3 * rng.normal(), prior, 1.0, more=20, store=store)
     np.testing.assert_allclose(found.parameters, prior.design(80))
