@@ -59,8 +59,7 @@ from .kernels import (
 )
 from .kernels._distributions import Mixture, NoClosedForm
 from .learning import MLP, BoundWarning, ConvNet, LearnedFeatures, Optimum, learn_features, minimise
-from .lfi import Calibration, ParameterPosterior, Prior, calibrate, infer
-from .lfi._predictive import PredictiveCheck
+from .lfi import Calibration, ParameterPosterior, PredictiveCheck, Prior, calibrate, infer
 from .simulation import Failure, Runs, SimulationError, SimulationWarning, open_runs, simulate
 
 __version__ = "0.1.0.dev0"

@@ -9,6 +9,7 @@ from kernelbayes.kernels import Gaussian
 from kernelbayes.kernels._distributions import Mixture, Normal
 from kernelbayes.learning import _likelihood_free as learning
 from kernelbayes.lfi._law import KernelMeansPosterior, SignedMixture
+from kernelbayes.lfi._problem import Problem
 from kernelbayes.rules import kernel_means
 from oracles import kelfi as oracle
 
@@ -108,6 +109,31 @@ def test_weights_without_a_simulation_are_those_of_the_others():
         expected = np.linalg.solve(L[np.ix_(rest, rest)] + m * REG * np.eye(m - 1), kappa[rest, c])
         np.testing.assert_allclose(found[rest, c], expected, rtol=1e-7, atol=1e-12)
         assert found[i, c] == pytest.approx(0.0, abs=1e-10)
+
+
+def test_pairs_that_do_not_follow_the_prior_count_by_the_ratio():
+    """The weighted regression, by its normal equations: sum_j r_j (f(theta_j) - kappa_j)^2 + m reg |f|^2."""
+    theta, x = pairs()
+    m, ratio = len(theta), np.random.default_rng(4).uniform(0.2, 3.0, len(theta))
+    L, kappa = oracle.kernel(theta, theta, BETA), oracle.gaussian_epsilon(np.array([0.3, -0.2]), x, EPSILON)
+    expected = np.linalg.solve(L @ np.diag(ratio) @ L + m * REG * L, L @ (ratio * kappa))
+    found = kernel_means.weights(kernel_means.operator(L, REG, ratio), kappa)
+    np.testing.assert_allclose(L @ found, L @ expected, rtol=1e-5, atol=1e-8)
+
+
+def test_ratio_of_a_proposal_and_of_rounds():
+    prior, proposal = kb.Prior(mu=stats.norm(1.0, 2.0)), kb.Prior(mu=stats.norm(0.0, 1.0))
+    theta, rng = proposal.design(50), np.random.default_rng(0)
+    problem = Problem(prior, np.zeros(1), theta, theta, ("x",), rng, proposal=proposal)
+    expected = stats.norm(1.0, 2.0).pdf(theta[:, 0]) / stats.norm(0.0, 1.0).pdf(theta[:, 0])
+    np.testing.assert_allclose(problem.ratio(), expected, rtol=1e-9)
+    first, second = prior.design(300), rng.normal(1.0, 0.3, (300, 1))
+    both = np.concatenate([first, second])
+    problem = Problem(prior, np.zeros(1), both, both, ("x",), rng, rounds=np.repeat([0, 1], 300))
+    p, pi = stats.norm(1.0, 2.0).pdf(both[:, 0]), stats.norm(1.0, 0.3).pdf(both[:, 0])
+    near = np.abs(both[:, 0] - 1.0) < 0.5
+    np.testing.assert_allclose(problem.ratio()[near], (p / (0.5 * p + 0.5 * pi))[near], rtol=0.2)
+    assert Problem(prior, np.zeros(1), first, first, ("x",), rng).ratio() is None
 
 
 def test_posterior_integrates_to_one_and_draws_follow_it():

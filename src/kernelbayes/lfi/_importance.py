@@ -13,7 +13,7 @@ import numpy as np
 
 from .._linalg import cholesky, inverses, solve_lower
 from .._typing import Array
-from ..embeddings._weighted import covariances, effective_sizes, means
+from ..embeddings._weighted import covariances, effective_sizes
 from ..kernels._distributions import Distribution, Normal
 from ..kernels._stationary import squared_distances
 
@@ -107,12 +107,6 @@ class Importance:
         """Draws (n, d): proposals resampled by their weights."""
         z, w = self._weighted(max(_ROUND, _PER_DRAW * n), rng)
         return rng.permutation(z[systematic(w / w.sum(), n, rng)])
-
-    def moments(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Mean (d,) and covariance (d, d)."""
-        z, w = self._weighted(_ROUND, rng)
-        w = (w / w.sum())[None]
-        return means(z, w)[0], covariances(z, w)[0]
 
 
 def systematic(w: Array, n: int, rng: np.random.Generator) -> Array:

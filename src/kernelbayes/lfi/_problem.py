@@ -101,8 +101,7 @@ class Inference:
         ess: effective number of simulations behind it.
         problems: sentences that the user should read.
         details: of the method: scores, acceptance rates.
-        again: makes the same inference for other observations (t, ...) among the simulations, each without itself; None
-            where a method has no quicker way than to be run again.
+        model: the fitted likelihood, where there is one; `kb.calibrate` reads all its replicates off it.
         scales: of the statistics, by name, where they were learned.
     """
 
