@@ -1,6 +1,10 @@
 """Methods that choose where to simulate: against exact soft posteriors, and never beyond what they were allowed."""
 
+import sqlite3
+import subprocess
+import sys
 import warnings
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -15,6 +19,7 @@ from kernelbayes.lfi._problem import OutOfBudget, Problem
 from kernelbayes.lfi._surrogate import Surrogate, _learned_scales
 from kernelbayes.lfi._synthetic import decision_error
 from kernelbayes.lfi._walk import autocorrelated_size
+from kernelbayes.simulation import _processes, _store
 
 NOISE = 0.5
 # Enough of everything for a check that does not look at numbers.
@@ -291,7 +296,7 @@ def test_same_seed_same_answer_and_never_over_budget(method):
 
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [("mcmc-abc", {}), ("synthetic", {}), ("adaptive-synthetic", {}), ("smc-abc", {"particles": 20})],
+    [("mcmc-abc", {}), ("synthetic", {}), ("adaptive-synthetic", {}), ("smc-abc", {}), ("smc-abc", {"particles": 20})],
 )
 def test_a_larger_budget_goes_on_where_a_smaller_one_ended(method, settings):
     rows = []
@@ -347,6 +352,89 @@ def test_a_store_repeats_nothing(method, tmp_path):
     assert first.calls > 30
     assert second.calls == 0
     np.testing.assert_array_equal(a.sample(50, random_state=0), b.sample(50, random_state=0))
+
+
+def test_populations_go_on_in_a_store(tmp_path):
+    first, second, at_once = Counting(), Counting(), Counting()
+    options = {"store": tmp_path / "runs.sqlite"}
+    inferred(first, "smc-abc", 150, **options)
+    more = inferred(second, "smc-abc", None, more=450, **options)
+    assert (first.calls, second.calls) == (150, 450)
+    whole = inferred(at_once, "smc-abc", 600, store=tmp_path / "other.sqlite")
+    np.testing.assert_array_equal(more.parameters, whole.parameters)
+    np.testing.assert_array_equal(more.outputs, whole.outputs)
+
+
+@pytest.mark.parametrize("executor", [None, 1])
+def test_a_search_opens_its_store_once(tmp_path, monkeypatch, executor):
+    opened, started = [], []
+    really, worker = _store._open, _processes._Worker
+    monkeypatch.setattr(_store, "_open", lambda path: opened.append(path) or really(path))
+    monkeypatch.setattr(_processes, "_Worker", lambda *args: started.append(args) or worker(*args))
+    stored = inferred(normal_pair, "mcmc-abc", 80, store=tmp_path / "runs.sqlite", executor=executor)
+    assert len(stored.parameters) == 80
+    assert len(opened) == 1
+    assert len(started) == (executor or 0)
+
+
+def normal_pair(mu, rng):
+    return {"mean": rng.normal(mu, NOISE), "other": rng.normal(0.5 * mu, NOISE)}
+
+
+class Watched:
+    """Looks into the store at each run, where all that ended before must be; Ctrl-C at one of them."""
+
+    def __init__(self, store, begin=0, stop=None):
+        self.store, self.ended, self.stop = store, begin, stop
+
+    def __call__(self, mu, rng):
+        assert not self.ended or len(kb.open_runs(self.store)) == self.ended
+        if self.ended == self.stop:
+            raise KeyboardInterrupt
+        self.ended += 1
+        return normal_pair(mu, rng)
+
+
+def test_a_search_that_is_interrupted_has_kept_every_run(tmp_path):
+    store = tmp_path / "runs.sqlite"
+    with pytest.raises(KeyboardInterrupt):
+        inferred(Watched(store, stop=54), "mcmc-abc", 80, store=store)
+    assert len(kb.open_runs(store)) == 54
+    with closing(sqlite3.connect(store)) as db:  # it was closed
+        assert [db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in ("owners", "claims")] == [0, 0]
+    resumed = inferred(Watched(store, begin=54), "mcmc-abc", 80, store=store)
+    at_once = inferred(normal_pair, "mcmc-abc", 80, store=tmp_path / "other.sqlite")
+    np.testing.assert_array_equal(resumed.outputs, at_once.outputs)
+
+
+def test_two_processes_walk_in_one_store(tmp_path):
+    script = (
+        "import os, sys, warnings, kernelbayes as kb\nfrom scipy import stats\nwarnings.simplefilter('ignore')\n"
+        "def simulator(mu, rng):\n"
+        "    handle = os.open(sys.argv[1] + '/calls', os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
+        "    os.write(handle, b'x')\n    os.close(handle)\n    return rng.normal(mu, 0.5)\n"
+        "found = kb.infer(simulator, kb.Prior(mu=stats.norm(0, 1)), 0.8, 120, 'mcmc-abc', random_state=0,\n"
+        "                 store=sys.argv[1] + '/runs.sqlite')\nprint(found.mean()[0])\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=120) for process in both]
+    assert said[0][0] == said[1][0] != "", said
+    assert len((tmp_path / "calls").read_text()) == 120
+
+
+def test_an_output_of_another_shape_is_a_failure_of_that_run():
+    def sometimes(mu, rng):
+        return [mu, 1.0, 2.0] if 0.5 < mu < 0.6 else [rng.normal(mu, NOISE), rng.normal()]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kb.PosteriorWarning)
+        warnings.simplefilter("ignore", kb.SimulationWarning)
+        found = kb.infer(sometimes, {"mu": stats.norm(0, 1)}, [0.5, 0.0], 150, "mcmc-abc", random_state=0)
+    strange = (found.parameters > 0.5) & (found.parameters < 0.6)
+    assert not strange.any()
+    assert found.failures > 0
+    assert found.outputs.shape == (150 - found.failures, 2)
 
 
 # ------------------------------------------------------------------------------------------------ what it says

@@ -433,6 +433,69 @@ def test_the_store_is_resumed_and_added_to(tmp_path):
     assert about.parameters[100:].std() < 0.6 * about.parameters[:100].std()
 
 
+def test_a_store_of_one_round_goes_on_in_several(tmp_path):
+    prior, store = kb.Prior(mu=(-3, 3)), tmp_path / "runs.sqlite"
+    kb.infer(noisy, prior, 1.0, simulations=60, store=store, random_state=0)
+    found = kb.infer(noisy, prior, 1.0, simulations=100, rounds=2, store=store, random_state=0)
+    np.testing.assert_allclose(found.parameters[:60], prior.design(60))  # all of them are the first round
+    assert found.details["first_round"] == 60
+    assert found.parameters[60:].std() < 0.6 * found.parameters[:60].std()
+
+
+@pytest.mark.parametrize(
+    ("begun", "then", "alike"),
+    [
+        ({"simulations": 60, "rounds": 2}, {"simulations": 100, "rounds": 2}, "the first 30 are those of this call"),
+        ({"simulations": 60, "rounds": 2}, {"simulations": 60}, "the first 30 are those of this call"),
+        ({"simulations": 60}, {"simulations": 60, "method": "mcmc-abc"}, "the first 40 are those of this call"),
+        ({"simulations": 60}, {"simulations": 60, "design": "sobol"}, "but not of this call"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
+def test_a_store_that_was_begun_otherwise_is_refused_with_advice(tmp_path, begun, then, alike):
+    given = {"simulator": noisy, "prior": kb.Prior(mu=(-3, 3)), "observed": 1.0, "random_state": 0}
+    kb.infer(**given, **begun, store=tmp_path / "runs.sqlite")
+    with pytest.raises(ValueError, match=f"holds 60 runs, .*{alike}.*rounds=.*more=100.*another store"):
+        kb.infer(**given, **then, store=tmp_path / "runs.sqlite")
+
+
+def noisy(mu, rng):
+    return mu + 0.3 * rng.normal()
+
+
+@pytest.mark.parametrize(("method", "needed"), [("kelfi", 10), ("rejection", 10), ("smc-abc", 40), ("mcmc-abc", 40)])
+@pytest.mark.filterwarnings("ignore::kernelbayes.SimulationWarning")
+def test_a_limit_of_time_that_leaves_too_few_runs(tmp_path, method, needed):
+    import time
+
+    def slow(mu, rng):
+        time.sleep(0.1)
+        return noisy(mu, rng)
+
+    given = {"simulator": slow, "prior": {"mu": (-3, 3)}, "observed": 1.0, "simulations": 100, "max_seconds": 0.15}
+    store = tmp_path / "runs.sqlite"
+    with pytest.raises(kb.SimulationError, match=r"0.15 was over when \d of 100 runs had finished") as caught:
+        kb.infer(**given, method=method, store=store)
+    assert f"at least {needed} are needed" in str(caught.value)
+    assert f"kept in the store {store}" in str(caught.value)
+    assert 0 < len(kb.open_runs(store)) == len(caught.value.runs) < 5
+    with pytest.raises(kb.SimulationError, match="with store="):
+        kb.infer(**given, method=method)
+
+
+def test_a_limit_of_time_in_the_middle_of_a_chain(tmp_path):
+    import time
+
+    def slow(mu, rng):
+        time.sleep(0.0 if len(calls) < 40 else 0.3)
+        calls.append(mu)
+        return noisy(mu, rng)
+
+    calls = []
+    with pytest.raises(kb.SimulationError, match=r"had finished: too few for this method: the chain could not begin"):
+        kb.infer(slow, {"mu": (-3, 3)}, 1.0, simulations=100, method="synthetic", repeats=5, max_seconds=0.6)
+
+
 def test_a_gap_in_the_store_is_filled(tmp_path):
     """A process that was killed at work leaves one."""
     import sqlite3
@@ -450,6 +513,101 @@ def test_a_proposal_that_cuts_the_posterior_is_told():
     prior, proposal = kb.Prior(mu=(-5, 5)), kb.Prior(mu=(0, 1))
     with pytest.warns(kb.PosteriorWarning, match="proposal leaves out"):
         kb.infer(lambda mu, rng: mu + 3 * rng.normal(), prior, 0.5, simulations=200, proposal=proposal, random_state=0)
+
+
+# ------------------------------------------------------------------------------------------------ whole numbers
+
+
+def enumerated(law, noise, y, numbers):
+    """The posterior masses of whole numbers observed with normal noise, all of them."""
+    mass = law.pmf(numbers) * stats.norm.pdf(y, numbers, noise)
+    return mass / mass.sum()
+
+
+@pytest.mark.parametrize(
+    ("law", "noise", "y", "largest"),
+    [
+        (stats.randint(1, 10), 1.0, 1.2, 9),  # at the edge
+        (stats.poisson(4), 0.5, 6.3, 40),
+        (stats.bernoulli(0.3), 1.0, 0.9, 1),
+    ],
+    ids=["randint", "poisson", "bernoulli"],
+)
+def test_posterior_of_whole_numbers_by_enumeration(law, noise, y, largest):
+    numbers, prior = np.arange(largest + 1), kb.Prior(k=law)
+    exact, errors = enumerated(law, noise, y, numbers), []
+    for seed in range(3):
+        found = kb.infer(lambda k, rng: k + noise * rng.normal(), prior, y, simulations=500, random_state=seed)
+        draws = found.sample(4000, random_state=0)[:, 0]
+        assert np.isin(draws, numbers[law.pmf(numbers) > 0]).all()
+        assert np.isin(found.herd(50, random_state=0), numbers).all()
+        drawn, density = (draws[:, None] == numbers).mean(0), found.density(numbers[:, None])
+        assert density.sum() == pytest.approx(1.0, abs=0.03)
+        assert np.abs(drawn - density).sum() < 0.06
+        errors.append(0.5 * np.abs(drawn - exact).sum())
+    assert np.mean(errors) < 0.1
+
+
+@pytest.mark.parametrize("method", ["kbr", "rejection", "smc-abc", "gps-abc"])
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
+def test_whole_numbers_by_other_methods(method):
+    law, numbers = stats.randint(1, 10), np.arange(1, 10)
+    settings = {"steps": 1000} if method == "gps-abc" else {}
+    found = kb.infer(lambda k, rng: k + rng.normal(), {"k": law}, 3.4, 400, method, random_state=0, **settings)
+    drawn = (found.sample(4000, random_state=0) == numbers).mean(0)
+    assert 0.5 * np.abs(drawn - enumerated(law, 1.0, 3.4, numbers)).sum() < 0.25
+    density = found.density(numbers[:, None])
+    assert density.sum() == pytest.approx(1.0, abs=1e-6)
+    assert np.abs(density - drawn).sum() < 0.15
+
+
+@pytest.mark.parametrize("method", ["kelfi", "rejection"])
+def test_density_with_a_whole_number_and_another_parameter(method):
+    prior = kb.Prior(k=stats.randint(0, 3), scale=stats.norm(0, 1))
+
+    def simulator(k, scale, rng):
+        return [k + 0.5 * rng.normal(), scale + 0.5 * k + 0.5 * rng.normal()]
+
+    found = kb.infer(simulator, prior, [1.2, 0.3], simulations=500, method=method, random_state=0)
+    line = np.linspace(-6, 6, 401)
+    grid = np.stack(np.meshgrid(np.arange(3), line, indexing="ij"), axis=-1).reshape(-1, 2)
+    density = found.density(grid).reshape(3, -1).sum(1) * (line[1] - line[0])
+    assert density.sum() == pytest.approx(1.0, abs=0.02)
+    drawn = (found.sample(4000, random_state=0)[:, :1] == np.arange(3)).mean(0)
+    np.testing.assert_allclose(density, drawn, atol=0.05)
+    if method == "kelfi":
+        with pytest.raises(ValueError, match="a parameter is a whole number"):
+            found.density(grid[:1], raw=True)
+
+
+def test_rounds_of_whole_numbers_count_as_draws_of_the_prior():
+    law, numbers = stats.randint(1, 10), np.arange(1, 10)
+    prior = kb.Prior(k=law)
+    for settings in ({"simulations": 600}, {"simulations": 3000, "method": "rejection", "accept": 0.1}):
+        found = kb.infer(lambda k, rng: k + rng.normal(), prior, 3.4, rounds=2, random_state=0, **settings)
+        drawn = (found.sample(4000, random_state=0) == numbers).mean(0)
+        assert 0.5 * np.abs(drawn - enumerated(law, 1.0, 3.4, numbers)).sum() < 0.12, settings
+    calibration = kb.calibrate(kb.infer(lambda k, rng: k + rng.normal(), prior, 3.4, simulations=400, random_state=0))
+    assert (calibration.coverage(0.9) > 0.8).all()
+
+
+# --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["kelfi", "rejection"])
+def test_calibration_of_a_loaded_posterior_of_several_rounds(tmp_path, method):
+    posterior = kb.infer(noisy, {"mu": (-3, 3)}, 1.0, simulations=200, rounds=2, method=method, random_state=0)
+    posterior.save(tmp_path / "posterior.npz")
+    loaded = kb.load(tmp_path / "posterior.npz")
+    given = kb.calibrate(posterior, 40).ranks
+    np.testing.assert_allclose(kb.calibrate(loaded, 40).ranks, given, atol=1e-9)
+    ratio = loaded._ratio
+    assert ratio.max() > 2 * ratio.min()  # the second round is nearer to the observation
+    loaded._ratio = np.ones(len(ratio))
+    assert np.abs(kb.calibrate(loaded, 40).ranks - given).max() > 0.01  # it makes a difference
+    loaded._ratio = None
+    with pytest.raises(ValueError, match="infer it again"):
+        kb.calibrate(loaded, 40)
 
 
 def test_same_seed_same_answer():

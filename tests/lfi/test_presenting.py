@@ -168,6 +168,15 @@ class TestRelevance:
         assert [label.get_text() for label in ax.get_yticklabels()] == ["s1", "s0"]
         assert [bar.get_width() for bar in ax.patches] == [table["s1"]["relevance"], table["s0"]["relevance"]]
 
+    def test_the_legend_lies_over_no_bar(self):
+        posterior = posterior_of(kb.Prior(a=(0, 1)), observed=[0.0, 0.0], scales={"s0": 0.1, "s1": 0.1})
+        figure = plotting.relevance(posterior)
+        figure.canvas.draw()
+        (ax,), shown = figure.axes, [*figure.legends, *filter(None, [figure.axes[0].get_legend()])]
+        assert len(shown) == 1
+        legend = shown[0].get_window_extent()
+        assert not any(bar.get_window_extent().overlaps(legend) for bar in ax.patches)
+
     def test_without_scales(self):
         with pytest.raises(ValueError, match="learns no scales"):
             plotting.relevance(posterior_of(kb.Prior(a=(0, 1))))

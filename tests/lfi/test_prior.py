@@ -53,6 +53,67 @@ def test_far_tails_keep_their_digits_and_their_support():
     assert prior.to_gaussian(theta)[2, 1] == pytest.approx(8.5)
 
 
+WHOLE = {
+    "poisson": stats.poisson(3),
+    "many": stats.poisson(2e5),
+    "rare": stats.poisson(0.01),
+    "shifted": stats.poisson(3, loc=-2),
+    "randint": stats.randint(1, 10),
+    "bernoulli": stats.bernoulli(0.3),
+    "geometric": stats.geom(0.2),
+    "binomial": stats.binom(20, 0.1),
+    "both ways": stats.dlaplace(0.5),
+    "summed": stats.zipf(6.0),
+}
+
+
+@pytest.mark.parametrize("law", WHOLE.values(), ids=list(WHOLE))
+def test_whole_numbers_lead_back_exactly(law):
+    prior = kb.Prior(k=law)
+    far = 8.0 if law.dist.name != "zipf" else 5.0
+    theta = prior.from_gaussian(np.linspace(-far, far, 2001)[:, None])
+    assert (theta == np.round(theta)).all()
+    assert prior.contains(theta).all()
+    assert (np.diff(theta[:, 0]) >= 0).all()
+    np.testing.assert_array_equal(prior.from_gaussian(prior.to_gaussian(theta)), theta)
+
+
+def test_whole_numbers_far_out_in_the_tail():
+    """Where 1 - P has no digits left: of scipy's own quantile, one is infinite."""
+    prior, k = kb.Prior(k=stats.poisson(3)), np.arange(60.0)[:, None]
+    np.testing.assert_array_equal(prior.from_gaussian(prior.to_gaussian(k)), k)
+    assert np.isfinite(prior.from_gaussian([[-40.0], [40.0]])).all()
+
+
+def test_density_of_whole_numbers_is_their_mass():
+    prior = kb.Prior(k=stats.randint(1, 10), n=stats.poisson(2))
+    grid = np.stack(np.meshgrid(np.arange(-2, 13), np.arange(-2, 40), indexing="ij"), axis=-1).reshape(-1, 2)
+    assert prior.density(grid).sum() == pytest.approx(1.0)
+    assert prior.log_density([[3, 1]])[0] == pytest.approx(np.log(1 / 9) + np.log(2) - 2)
+    np.testing.assert_array_equal(prior.density([[0, 1], [10, 1], [2.5, 1], [2, -1]]), 0.0)
+    draws = prior.sample(20_000, random_state=0)
+    assert (
+        np.abs(np.bincount(draws[:, 1].astype(int), minlength=12)[:12] / 20_000 - stats.poisson(2).pmf(range(12))).max()
+        < 0.01
+    )
+
+
+def test_coordinates_of_whole_numbers_lie_in_the_middle_of_their_steps():
+    prior = kb.Prior(x=(0, 1), k=stats.randint(0, 4))
+    z = np.random.default_rng(0).standard_normal((200, 2))
+    placed = prior.on_atoms(z)
+    np.testing.assert_array_equal(placed[:, 0], z[:, 0])
+    k = np.floor(4 * stats.norm.cdf(z[:, 1]))
+    np.testing.assert_allclose(placed[:, 1], stats.norm.ppf((k + 0.5) / 4), atol=1e-12)
+    np.testing.assert_array_equal(prior.from_gaussian(placed)[:, 1], k)
+
+
+def test_columns_are_counted_by_name():
+    prior = kb.Prior(growth=(0, 5), noise=(0, 1))
+    with pytest.raises(ValueError, match="theta has 3 columns where one for each of the parameters growth, noise"):
+        prior.density(np.zeros((4, 3)))
+
+
 def test_density_is_the_product_of_the_parts():
     prior = everything()
     theta = prior.sample(5, random_state=1)

@@ -190,6 +190,39 @@ class TestForeignExecutors:
             simulate(lambda row: time.sleep(0.01) or row[0], np.arange(100.0), executor=pool)
         assert pool.most <= 5
 
+    def test_runs_that_wait_behind_those_that_hang_are_not_late(self):
+        def hangs(row):
+            time.sleep(2.5 if row[0] in (3, 4) else 0.0)  # both threads at once
+            return row[0]
+
+        with (
+            ThreadPoolExecutor(2) as pool,
+            pytest.warns(SimulationWarning, match="2 timeout: took longer than 0.2 s and did not come back"),
+        ):
+            runs = simulate(hangs, ROWS, executor=pool, timeout=0.2)
+        assert [f.index for f in runs.failures] == [3, 4]
+        assert len(runs) == len(ROWS) - 2
+
+    def test_on_dask(self, tmp_path):
+        distributed = pytest.importorskip("distributed")
+
+        def now_and_then(row, rng):
+            if row[0] == 5:
+                raise ArithmeticError("no solution")
+            time.sleep(2.5 if row[0] == 3 else 0.0)
+            return [row[0], rng.normal()]
+
+        cluster = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+        store = tmp_path / "runs.sqlite"
+        with distributed.Client(**cluster) as client, pytest.warns(SimulationWarning, match="2 of 12 runs failed"):
+            runs = simulate(
+                now_and_then, ROWS, executor=client.get_executor(), timeout=0.2, store=store, random_state=0
+            )
+        assert [(f.index, f.kind) for f in runs.failures] == [(3, "timeout"), (5, "raised")]
+        with pytest.warns(SimulationWarning):
+            again = simulate(now_and_then, ROWS, store=store)
+        np.testing.assert_array_equal(again.outputs, runs.outputs)
+
     def test_a_thread_that_hangs_is_not_waited_for(self):
         let_go = threading.Event()
 

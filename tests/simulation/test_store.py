@@ -251,3 +251,17 @@ def test_a_read_only_copy_can_be_read(store, tmp_path):
         np.testing.assert_array_equal(open_runs(store).outputs, runs.outputs)
     finally:
         tmp_path.chmod(0o700)
+
+
+@pytest.mark.filterwarnings("ignore::kernelbayes.SimulationWarning")
+def test_a_vectorised_simulator_goes_on_as_if_it_had_not_stopped(tmp_path):
+    def batch(rows, rng):
+        time.sleep(0.05)
+        return np.column_stack([rng.normal(size=len(rows)), rng.uniform(size=len(rows))])
+
+    rows, store = np.arange(450.0)[:, None], tmp_path / "runs.sqlite"
+    stopped = simulate(batch, rows, vectorised=True, store=store, random_state=0, max_seconds=0.08)
+    assert 100 <= len(stopped) < 450
+    assert len(stopped) % 100 == 0  # batches end together
+    resumed = simulate(batch, rows, vectorised=True, store=store)
+    np.testing.assert_array_equal(resumed.outputs, simulate(batch, rows, vectorised=True, random_state=0).outputs)

@@ -9,13 +9,13 @@ a `Problem` that returns an `Inference`; `_campaign.py` and `_search.py` the run
 what a posterior is made of; `_posterior.py` what the user holds.
 """
 
+from .._summary import Summary
 from ._calibrate import Calibration, calibrate
 from ._epsilon import EpsilonKernel, GaussianEpsilon, IidEpsilon, MMDEpsilon, SpatioTemporalEpsilon
 from ._infer import METHODS, infer
 from ._posterior import ParameterPosterior
 from ._predictive import PredictiveCheck
 from ._prior import Prior
-from ._summary import Summary
 
 __all__ = [
     "METHODS",

@@ -42,9 +42,10 @@ __all__ = [
 
 # Epsilon, unless given: the share of the first runs within it.
 _NEAR, _SMALLEST = 0.1, 1e-3
-# A population, relative to the root of the budget: large ones leave no budget for a small epsilon, small ones lose the width
-# of the posterior. Found on normal posteriors in 1, 2 and 4 dimensions with 300 to 5,000 runs.
-_POPULATION, _LEAST, _PER_PARAMETER = 1.5, 25, 10
+# A population, relative to the root of the runs before it: large ones leave no budget for a small epsilon, small ones lose
+# the width of the posterior. By the runs there were and not by the budget, so that a larger budget goes on where a smaller
+# one ended. Found on normal posteriors in 1, 2 and 4 dimensions with 300 to 3,000 runs.
+_POPULATION, _LEAST, _PER_PARAMETER, _MOST = 2.5, 25, 10, 1000
 # The share of proposals that follow the prior: no weight is more than its inverse, however few the survivors are.
 _DEFENSIVE = 0.1
 
@@ -176,8 +177,8 @@ def sequential_monte_carlo(
 
     Args:
         problem: the inference to be made.
-        particles: how many make a population; by default 1.5 times the root of the budget, at least 25 and ten
-            for each parameter, at most 1,000.
+        particles: how many make a population; by default 2.5 times the root of the number of runs before it, at least 25
+            and ten for each parameter, at most 1,000.
         shrink: the next epsilon is this quantile of the distances in the population.
         epsilon: the last epsilon, in units of the statistics' spread: once a population is within it, that is the
             posterior. By default the budget decides.
@@ -185,10 +186,8 @@ def sequential_monte_carlo(
         standardise: False takes statistics, and epsilon, in their own units.
     """
     bench = Bench(problem, standardise)
-    if particles is None:
-        least = max(_LEAST, _PER_PARAMETER * problem.prior.dimension)
-        particles = int(np.clip(_POPULATION * np.sqrt(bench.left or 0), least, 1000))
-    particles, shrink = _check.count(particles, "particles", at_least=5), _check.scalar(shrink, "shrink")
+    particles = None if particles is None else _check.count(particles, "particles", at_least=5)
+    shrink = _check.scalar(shrink, "shrink")
     if not 0 < shrink < 1:
         raise ValueError(f"shrink must lie between 0 and 1, got {shrink:g}")
     populations = None if populations is None else _check.count(populations, "populations")
@@ -196,10 +195,16 @@ def sequential_monte_carlo(
     history = _History(_Tries(bench.Z, np.ones(len(bench.Z)), np.sqrt(bench.squares(bench.X))))
     with progress_bar(problem, bench.left, "runs") as bar:
         for _ in itertools.count() if populations is None else range(populations):
-            if history.complete(wanted) or not _population(problem, bench, history, particles, shrink, wanted, bar):
+            size = _size(bench) if particles is None else particles
+            if history.complete(wanted) or not _population(problem, bench, history, size, shrink, wanted, bar):
                 break
     settings = {"particles": particles, "shrink": shrink, "epsilon": wanted, "populations": populations}
     return _of_populations(history, bench, {**settings, "standardise": standardise})
+
+
+def _size(bench: Bench) -> int:
+    least = max(_LEAST, _PER_PARAMETER * bench.Z.shape[1])
+    return int(np.clip(_POPULATION * np.sqrt(len(bench.Z) + bench.used), least, _MOST))
 
 
 class _History:

@@ -23,6 +23,9 @@ from ..kernels._distributions import Distribution, Mixture, Normal, Simple
 
 # Draws that settle location and spread of what has no distribution function, and that stand for it later.
 POOL = 4096
+_TINY = np.finfo(np.float64).tiny
+# The largest whole number that is looked for, beyond the median.
+_FARTHEST = 2.0**60
 # Rows asked of a user's own sampler at a time when they are to be the same however many are asked for.
 _BLOCK = 64
 
@@ -48,6 +51,13 @@ class Block(abc.ABC):
     def latent(self) -> Distribution | None:
         """The distribution of the coordinates: standard normal, a mixture of normals, or None if only draws are known."""
         return Normal(np.zeros(self.width), np.eye(self.width))
+
+    def stretch(self, theta: Array, z: Array) -> Array:
+        """By which a density of coordinates becomes one of parameters (n,): (4.41); of whole numbers, their mass."""
+        from ._importance import density_of  # which needs this file
+
+        assert self.latent is not None
+        return np.exp(self.log_density(theta)) / np.maximum(density_of(self.latent, z), np.finfo(float).tiny)
 
     @property
     @abc.abstractmethod
@@ -108,18 +118,25 @@ class Scalar(Block):
         if self.discrete:  # the middle of the step, so that each whole number has a place of its own
             half = 0.5 * frozen.pmf(x)
             below, above = below - half, above + half
-        tiny = np.finfo(np.float64).tiny
-        below, above = np.maximum(below, tiny), np.maximum(above, tiny)
-        z = np.where(below < above, scipy.special.ndtri(below), -scipy.special.ndtri(above))
-        return z[:, None] + 0.0  # no negative zero
+        return _coordinate(np.maximum(below, _TINY), np.maximum(above, _TINY))[:, None]
 
     def from_gaussian(self, z: Array) -> Array:
         frozen, z = self.frozen, z[:, 0]
         lower = z < 0
         out = np.empty(len(z))
-        out[lower] = frozen.ppf(scipy.special.ndtr(z[lower]))
-        out[~lower] = frozen.isf(scipy.special.ndtr(-z[~lower]))
+        if self.discrete:
+            up = whole_quantile(frozen, scipy.special.ndtr(-z[~lower]), upper=True)
+            out[lower], out[~lower] = whole_quantile(frozen, scipy.special.ndtr(z[lower]), upper=False), up
+        else:
+            out[lower] = frozen.ppf(scipy.special.ndtr(z[lower]))
+            out[~lower] = frozen.isf(scipy.special.ndtr(-z[~lower]))
         return out[:, None]
+
+    def step(self, theta: Array) -> tuple[Array, Array]:
+        """Coordinates (n,) between which those lie that lead to whole numbers (n, 1)."""
+        x = theta[:, 0]
+        low, high = (_coordinate(self.frozen.cdf(edge), self.frozen.sf(edge)) for edge in (x - 1.0, x))
+        return low, high
 
     @property
     def text(self) -> str:
@@ -128,6 +145,47 @@ class Scalar(Block):
             return f"({low:g}, {high:g})"
         numbers = [f"{v:g}" for v in self.args] + [f"{k}={v:g}" for k, v in self.kwds.items()]
         return f"{self.family}({', '.join(numbers)})"
+
+
+def _coordinate(below: Array, above: Array) -> Array:
+    """The coordinate (n,) with these masses on either side, by the smaller of them; never a negative zero."""
+    return np.where(below < above, scipy.special.ndtri(below), -scipy.special.ndtri(above)) + 0.0
+
+
+def whole_quantile(frozen: Any, mass: Array, upper: bool) -> Array:
+    """The smallest whole numbers (n,) with at least, or with `upper` above which at most, a mass (n,) of up to a half.
+
+    By halving: `isf` of a discrete distribution in scipy.stats is `ppf(1 - mass)`, which has no digits in the tail and need
+    not end there.
+    """
+    from scipy import stats  # slow to import
+
+    summed = type(frozen.dist)._cdf is stats.rv_discrete._cdf  # term by term: no digits beyond these, and costly
+    mass = np.maximum(mass, 1e-14 if summed else _TINY)
+    least, most = frozen.support()
+
+    def enough(k: Array) -> Array:
+        each, back = np.unique(k, return_inverse=True)  # few are asked for, and some are costly
+        return frozen.sf(each)[back] <= mass if upper else frozen.cdf(each)[back] >= mass
+
+    median = float(frozen.ppf(0.5))
+    low, high, reach = np.full(len(mass), median - 1.0), np.full(len(mass), median), 1.0
+    while True:  # until `high` is enough and `low` is not
+        late = ~enough(high) if upper else enough(low)
+        if not late.any() or reach > _FARTHEST:
+            break
+        if upper:
+            low, high = np.where(late, high, low), np.where(late, np.minimum(high + reach, most), high)
+        else:
+            low, high = np.where(late, np.maximum(low - reach, least - 1.0), low), np.where(late, low, high)
+        reach *= 2.0
+    while (wide := high - low > 1.0).any():
+        middle = np.where(wide, low + np.floor(0.5 * (high - low)), high)
+        done = enough(middle)
+        if not (wide & (middle > low) & (middle < high)).any():  # no whole number between them has digits of its own
+            break
+        low, high = np.where(wide & ~done, middle, low), np.where(wide & done, middle, high)
+    return high
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -236,6 +294,9 @@ class Drawn(Block):
 
     def from_gaussian(self, z: Array) -> Array:
         return self.pool.mean(0) + z * self._scale
+
+    def stretch(self, theta: Array, z: Array) -> Array:
+        return np.full(len(z), 1.0 / self._scale.prod())
 
     def _settled(self) -> Drawn:
         """Without the functions, which cannot be saved: the pool stands for them."""

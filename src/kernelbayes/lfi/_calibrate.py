@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import _check
+from .._summary import Summary
 from .._typing import Array, RandomState
 from ..embeddings import PosteriorWarning
 from ..embeddings._weighted import covariances
@@ -25,7 +26,6 @@ from ._kelfi import KernelMeans
 from ._law import within_reach
 from ._posterior import ParameterPosterior
 from ._problem import Problem
-from ._summary import Summary
 
 # Points that integrate over the prior, shared by all replicates, and about each posterior.
 _POOL, _LOCAL = 3000, 1000
@@ -201,8 +201,21 @@ def _rows(posterior: ParameterPosterior, count: int, around: str, rng: np.random
 
 
 def _problem(posterior: ParameterPosterior, rng: np.random.Generator) -> Problem:
+    ratio = getattr(posterior, "_ratio", None)
+    followed = posterior.details.get("first_round", len(posterior.parameters))
+    if ratio is None and followed < len(posterior.parameters) and posterior.prior.latent is not None:
+        raise ValueError(
+            "this posterior was saved by a version that did not keep where its simulations came from, and they come from "
+            "several rounds or a proposal: infer it again to calibrate it"
+        )
     return Problem(
-        posterior.prior, posterior.observed, posterior.parameters, posterior.outputs, posterior.statistics, rng
+        posterior.prior,
+        posterior.observed,
+        posterior.parameters,
+        posterior.outputs,
+        posterior.statistics,
+        rng,
+        known_ratio=ratio,
     )
 
 
@@ -213,16 +226,16 @@ def _model(posterior: ParameterPosterior) -> KernelMeans:
     chosen = posterior.settings
     problem = _problem(posterior, np.random.default_rng(0))
     scales = Scales(np.asarray(chosen["epsilon"]), float(chosen["lengthscale"]), float(chosen["reg"]))
-    return KernelMeans(problem.Z, problem.compare(chosen["epsilon_kernel"]), scales)
+    return KernelMeans(problem.Z, problem.compare(chosen["epsilon_kernel"]), scales, problem.ratio())
 
 
 def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, rng: np.random.Generator) -> Array:
     """Ranks (R, d) from one factorisation: each posterior is integrated over points with importance weights."""
     prior, latent = posterior.prior, posterior.prior.latent
     V, kappa = model.weights_without(rows)
-    pool = prior.coordinates(_POOL, rng)
-    pool = pool[within_reach(pool, model.Z)]
-    values = model.kernel._gram(pool, model.Z) @ V
+    pool = prior.coordinates(_POOL, rng, placed=False)
+    pool = pool[within_reach(prior.on_atoms(pool), model.Z)]
+    values = model.kernel._gram(prior.on_atoms(pool), model.Z) @ V
     parameters = prior.from_gaussian(pool)
     ranks = np.full((len(rows), prior.dimension), np.nan)
     for i, row in enumerate(rows):
@@ -233,7 +246,8 @@ def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, 
             local = _about(model, kappa[:, i], row)
             extra = local.sample(_LOCAL, rng)
             points, theta = np.concatenate([pool, extra]), np.concatenate([parameters, prior.from_gaussian(extra)])
-            there = above_noise(model.kernel._gram(extra, model.Z) @ V[:, i], floor) * within_reach(extra, model.Z)
+            placed = prior.on_atoms(extra)
+            there = above_noise(model.kernel._gram(placed, model.Z) @ V[:, i], floor) * within_reach(placed, model.Z)
             likelihood = np.concatenate([likelihood, there])
             p = density_of(latent, points)
             weights = p / (_POOL * p + _LOCAL * density_of(local, points))

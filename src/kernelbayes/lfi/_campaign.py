@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from .._typing import Array
-from ..simulation import Runs, SimulationError, open_runs, simulate
-from ..simulation._simulate import settled_seed
+from ..simulation import Runs, SimulationError, SimulationWarning, open_runs, simulate
+from ..simulation._simulate import running, settled_seed
 from ._prior import Prior
 from ._problem import Inference, Problem
 from ._search import Search, joined, judge, renumbered
@@ -20,6 +22,8 @@ from ._search import Search, joined, judge, renumbered
 _STRAY = 0.7
 # A larger share of failed runs is the end of it.
 _MOST_FAILED = 0.5
+# Fewer are nothing to learn from.
+_FEWEST = 10
 
 
 class Campaign:
@@ -47,6 +51,9 @@ class Campaign:
     def out_of_time(self) -> bool:
         """Whether the limit of wall time has been reached."""
         return time.monotonic() >= self._deadline
+
+    def _seconds_left(self) -> float | None:
+        return None if np.isinf(self._deadline) else max(self._deadline - time.monotonic(), 1e-3)
 
     def _stored(self) -> dict[int, Array]:
         """Parameters of the runs in the store by their number."""
@@ -77,14 +84,64 @@ class Campaign:
         same = np.isclose(rows, design, rtol=1e-9, atol=0.0).all(1)
         return rows, int(len(rows) if same.all() else same.argmin())
 
+    def _held(self, first: Callable[[int, int], Array]) -> int:
+        """How many runs of the first design the store holds, up to the last: those under way may be of the next round."""
+        known = self._stored()
+        design = first(0, max(known, default=-1) + 1)
+        others = [i for i, row in known.items() if not np.allclose(row, design[i], rtol=1e-9, atol=0.0)]
+        return 1 + max((i for i in known if i < min(others, default=np.inf)), default=-1)
+
     def run(self, rows: Array, start: int = 0) -> Runs:
         """Simulate at rows, of which some may be in the store; `start` runs were made before, without a store."""
         seed = self.seed if start == 0 else int(np.random.SeedSequence([self.seed, start]).generate_state(1)[0])
         options = dict(self.options)
-        if np.isfinite(self._deadline):
-            options["max_seconds"] = max(self._deadline - time.monotonic(), 1e-3)
+        options["max_seconds"] = self._seconds_left()
         self.options["retry_failed"] = False  # once is enough
-        return simulate(self.simulator, rows, names=self.prior.names, random_state=seed, **options)
+        with self._explained(lambda: rows):
+            return simulate(self.simulator, rows, names=self.prior.names, random_state=seed, **options)
+
+    @contextmanager
+    def _explained(self, rows: Callable[[], Array]) -> Iterator[None]:
+        """A store that holds other runs than these is refused in words of this call."""
+        try:
+            yield
+        except ValueError as error:
+            from ..simulation._store import OtherDesign  # which brings SQLite with it
+
+            if not isinstance(error, OtherDesign):
+                raise
+            raise ValueError(self._otherwise_begun(rows())) from None
+
+    def _otherwise_begun(self, rows: Array) -> str:
+        known = self._stored()
+        alike = [i not in known or np.allclose(known[i], row, rtol=1e-9, atol=0.0) for i, row in enumerate(rows)]
+        same = alike.index(False)
+        shared = (
+            f"of which the first {same} are those of this call and the next is not" if same else "but not of this call"
+        )
+        return (
+            f"store: {self.options['store']} holds {len(known)} runs, {shared}: it was begun with other simulations= and "
+            "rounds=, or with another method, prior, design or proposal. The call that it was begun with goes on with it; "
+            "with the same method, more=100 adds 100 runs whatever there is (and more=100, rounds=2 adds them about the "
+            "posterior); for anything else, use another store"
+        )
+
+    def _refuse_few(self, runs: Runs, needed: int, wanted: int) -> None:
+        """A limit of wall time that leaves too little to learn from."""
+        if len(runs) >= needed or not self.out_of_time:
+            return
+        raise self._too_short(runs, wanted, f"at least {needed} are needed to learn from")
+
+    def _too_short(self, runs: Runs, wanted: int, why: str) -> SimulationError:
+        failed = f" and {len(runs.failures)} failed" if runs.failures else ""
+        limit, store = self.options["max_seconds"], self.options["store"]
+        kept = (
+            "They are in the attribute `runs` of this error; with store=, the same call could go on with them."
+            if store is None
+            else f"They are kept in the store {store}, and the same call goes on with them."
+        )
+        text = f"max_seconds={limit:g} was over when {len(runs)} of {wanted} runs had finished{failed}: {why}.\n{kept}"
+        return SimulationError(text, runs)
 
     def _continued(self, runs: Runs, rows: Array) -> Runs:
         """Simulate at the rows that are new since these runs.
@@ -133,11 +190,12 @@ class Campaign:
         if more and rounds > 1:
             rows, edges = kept, np.linspace(len(kept), total, rounds)
         else:
-            edges = np.linspace(len(kept), total, rounds + 1)[1:]
+            edges = self._edges(first, len(kept), total, rounds)
             rows = np.concatenate([kept, first(len(kept), int(edges[0].round()))])
             followed = len(rows) if followed == len(kept) else followed
         # of several rounds that are in the store already, the later ones count as one
         runs, starts = self.run(rows), [followed if more else len(rows)]
+        self._refuse_few(runs, _FEWEST, total)
         found, problem = learn(runs, np.array(starts))
         followed = int((runs.index < (followed if more else len(rows))).sum())
         for number, size in enumerate(np.diff(edges.round().astype(int)), start=1):
@@ -148,6 +206,12 @@ class Campaign:
             runs = self._continued(runs, rows)
             found, problem = learn(runs, np.array(starts))
         return found, problem, runs, followed
+
+    def _edges(self, first: Callable[[int, int], Array], begin: int, total: int, rounds: int) -> Array:
+        """Numbers of runs (rounds,) at which rounds end; what a store holds of the first design is all of the first."""
+        edges = np.linspace(begin, total, rounds + 1)[1:]
+        held = self._held(first) if rounds > 1 else 0
+        return np.linspace(min(held, total), total, rounds) if held > edges[0].round() else edges
 
     def _planned(self, found: Inference, begin: int, size: int, number: int) -> Array:
         """Parameters of a further round; those that are in the store are taken from there, to the last digit."""
@@ -169,11 +233,36 @@ class Campaign:
         total: int,
     ) -> tuple[Inference, Problem, Runs]:
         """A method that chooses where to simulate, from a first look at the simulator."""
-        search = Search(self.run, self.prior, total, self.options["store"] is not None)
-        problem = pose(search.first(self.seed))
-        problem.run = search
-        found = method(problem)
+        with self._asked() as run:
+            search = Search(run, self.prior, total)
+            first = search.first(self.seed)
+            self._refuse_few(first, len(search.rows) - len(first.failures), total)
+            problem = pose(first)
+            problem.run = search
+            try:
+                found = method(problem)
+            except ValueError as error:
+                if search.short and self.out_of_time:
+                    raise self._too_short(search.runs(), total, f"too few for this method: {error}") from None
+                raise
         runs = search.runs()
         judge(runs)
         problem.theta, problem.outputs = runs.parameters, runs.outputs
         return found, problem, runs
+
+    @contextmanager
+    def _asked(self) -> Iterator[Callable[[Array, int], Runs]]:
+        """A function that simulates at rows, the first of which is run number `start`; a store is opened once for all."""
+        if self.options["store"] is None:
+            yield lambda rows, start: renumbered(self.run(rows, start), np.arange(start, start + len(rows)))
+            return
+        options = {k: v for k, v in self.options.items() if k != "max_seconds"}
+        with running(self.simulator, self.prior.dimension, self.prior.names, self.seed, **options) as open_now:
+            for note in open_now.notes:
+                warnings.warn(note, SimulationWarning, stacklevel=6)
+
+            def run(rows: Array, start: int) -> Runs:
+                with self._explained(lambda: open_now.rows):
+                    return open_now.add(rows, self._seconds_left())[0]
+
+            yield run

@@ -35,9 +35,11 @@ class _Bells:
         noise = rng.standard_normal((n, self.centres.shape[1]))
         return self.centres[rng.integers(len(self.centres), size=n)] + noise @ self.factor.T
 
-    def density(self, z: Array) -> Array:
+    def density(self, z: Array, shares: Array | None = None) -> Array:
+        """Density (n,) at coordinates (n, d); with shares (n, m), by which each bell counts at each of them."""
         both = solve_lower(self.factor, np.concatenate([z, self.centres]).T).T
-        bells = np.exp(-0.5 * squared_distances(both[: len(z)], both[len(z) :])).mean(1)
+        each = np.exp(-0.5 * squared_distances(both[: len(z)], both[len(z) :]))
+        bells = each.mean(1) if shares is None else (each * shares).mean(1)
         return bells / (np.prod(np.diagonal(self.factor)) * (2.0 * np.pi) ** (z.shape[1] / 2))
 
 

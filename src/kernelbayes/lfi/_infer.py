@@ -14,7 +14,7 @@ from .. import _check
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import PosteriorWarning
 from ..simulation import Failure, Runs
-from ..simulation._simulate import SHARE_TO_WARN
+from ..simulation._runs import SHARE_TO_WARN
 from . import _abc, _kelfi, _kernel_methods
 from ._campaign import Campaign
 from ._doubts import doubts
@@ -321,6 +321,7 @@ def _result(
         scales=found.scales,
         failures=len(runs.failures),
         seed=int(rng.integers(2**31)),
+        ratio=problem.ratio() if method in LEARNING else None,
     )
     posterior._simulator = (simulator, {k: options[k] for k in ("executor", "timeout", "vectorised", "pass_dict")})
     posterior._model = found.model

@@ -122,7 +122,9 @@ def _posterior(problem: Problem, model: KernelMeans, v: Array, kappa: Array, for
     if form == "closed":
         if latent is None:
             raise ValueError("form='closed' needs a prior with Gaussian coordinates; this one can only be sampled")
-        law = KernelMeansPosterior(v, model.Z, model.scales.beta, latent, kappa, int(problem.rng.integers(2**31)))
+        seed = int(problem.rng.integers(2**31))
+        atoms = problem.prior if problem.prior.whole.any() else None
+        law = KernelMeansPosterior(v, model.Z, model.scales.beta, latent, kappa, seed, atoms)
         return law, law.noise
     points = problem.prior.coordinates(SAMPLED, problem.rng)
     points = points[within_reach(points, model.Z)]
@@ -207,10 +209,11 @@ def _learned_from(comparison: Comparison) -> Array:
 def _by_marginal(comparison: Comparison, Z: Array, prior: Prior, start: Scales, fixed: Fixed, ard: bool) -> Learned:
     """Maximise (4.5); with `ard` by going round the statistics, each scale up and down."""
     squares, latent = comparison.from_observed(), prior.latent
-    pool = None if latent is not None else prior.coordinates(SAMPLED, np.random.default_rng(0))
+    closed = latent is not None and not prior.whole.any()
+    pool = None if closed else prior.coordinates(SAMPLED, np.random.default_rng(0))
 
     def mu(beta: float) -> Array:
-        if latent is not None:
+        if latent is not None and closed:
             return np.asarray(mean_integral(Gaussian(beta), latent, Z))
         return Gaussian(beta)._gram(Z, pool).mean(1)
 
@@ -285,7 +288,7 @@ def contrast(prior: Prior, near: Array, count: int, rng: np.random.Generator) ->
     local = Normal(near.mean(0), 2.0 * spread + 1e-3 * np.eye(d))
     points = np.concatenate([latent.sample(count - half, rng), local.sample(half, rng)])
     p = density_of(latent, points)
-    return points, p / (0.5 * p + 0.5 * density_of(local, points)) / count
+    return prior.on_atoms(points), p / (0.5 * p + 0.5 * density_of(local, points)) / count
 
 
 # -------------------------------------------------------------------------------------------- what to say
@@ -335,7 +338,9 @@ def dme(
     """
     model, learned, ard = fit(problem, epsilon_kernel, learn, ard, epsilon, lengthscale, reg, replicates)
     scales = model.scales
-    draws = problem.prior.coordinates(_check.count(prior_draws, "prior_draws", at_least=10), problem.rng)
+    count = _check.count(prior_draws, "prior_draws", at_least=10)
+    # whole numbers anywhere in their steps: as many draws on a few places leave larger weights of both signs
+    draws = problem.prior.coordinates(count, problem.rng, placed=False)
     delta = None if evidence_reg is None else _check.positive(evidence_reg, "evidence_reg")
     rule = KernelBayesRule(
         "dmo", Gaussian(1.0), model.kernel, reg=delta, prior_reg=scales.reg, normalise="divide",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import abc
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from ..kernels._stationary import squared_distances
 from ..learning._likelihood_free import above_noise, noise_floor
 from ._blocks import normals
 from ._importance import Importance, density_of, systematic
+
+if TYPE_CHECKING:
+    from ._prior import Prior
 
 # Draws of the prior among which the largest error of a likelihood is looked for.
 _FOR_FLOOR = 2000
@@ -129,18 +132,30 @@ class KernelMeansPosterior(Law):
         prior: of the coordinates.
         near: how much each simulation resembles the observation (m,), for a first guess of where the posterior is.
         seed: of the draws that measure the likelihood's errors and fit a proposal.
+        atoms: the prior of the parameters, if some are whole numbers: see `Prior.on_atoms`.
 
     Attributes:
         noise: the size of the likelihood's errors, relative to its largest value.
     """
 
-    def __init__(self, v: Array, Z: Array, beta: float, prior: Distribution, near: Array, seed: int = 0):
-        self.v, self.Z, self.beta, self.prior, self.seed = v, Z, beta, prior, seed
+    atoms: Prior | None = None
+
+    def __init__(
+        self,
+        v: Array,
+        Z: Array,
+        beta: float,
+        prior: Distribution,
+        near: Array,
+        seed: int = 0,
+        atoms: Prior | None = None,
+    ):
+        self.v, self.Z, self.beta, self.prior, self.seed, self.atoms = v, Z, beta, prior, seed, atoms
         self.kernel = Gaussian(beta)
         w = near / near.sum()
         d = Z.shape[1]
         self._guess = Normal(w @ Z, 2.0 * covariances(Z, w[None])[0] + 0.25 * beta**2 * np.eye(d))
-        drawn = prior.sample(_FOR_FLOOR, np.random.default_rng(seed))
+        drawn = self._placed(prior.sample(_FOR_FLOOR, np.random.default_rng(seed)))
         values = self.likelihood(np.concatenate([drawn[within_reach(drawn, Z)], Z]))
         self._floor, largest = float(noise_floor(values)), float(values.max())
         self.noise = max(-float(values.min()), 0.0) / largest if largest > 0 else np.inf
@@ -149,7 +164,11 @@ class KernelMeansPosterior(Law):
         """The kernel means likelihood (4.4) at coordinates, negative in places."""
         return matmul(self.kernel, z, self.Z, self.v)
 
+    def _placed(self, z: Array) -> Array:
+        return z if self.atoms is None else self.atoms.on_atoms(z)
+
     def _target(self, z: Array) -> Array:
+        z = self._placed(z)
         return np.where(within_reach(z, self.Z), above_noise(self.likelihood(z), self._floor), 0.0)
 
     @functools.cached_property
@@ -158,7 +177,7 @@ class KernelMeansPosterior(Law):
 
     @property
     def mixture(self) -> SignedMixture:
-        """The kernel means posterior and its embedding in closed form."""
+        """The kernel means posterior and its embedding in closed form, where all coordinates are normal."""
         return self._mixture_cache
 
     @functools.cached_property
@@ -183,9 +202,15 @@ class KernelMeansPosterior(Law):
         return self._proposal_cache.sample(n, rng)
 
     def herd(self, n: int, rng: np.random.Generator) -> Array:
-        """By herding from the embedding in closed form among draws; lines 8 to 12 of Algorithm 3."""
-        candidates = self.sample(max(_FOR_FLOOR, 5 * n), rng)
-        values = self.mixture.embedding(candidates)
+        """By herding from the embedding in closed form among draws; lines 8 to 12 of Algorithm 3.
+
+        Of whole numbers there is no closed form, and the draws stand for it.
+        """
+        candidates = self._placed(self.sample(max(_FOR_FLOOR, 5 * n), rng))
+        if self.atoms is None:
+            values = self.mixture.embedding(candidates)
+        else:
+            values = self.kernel._gram(candidates, candidates).mean(1)
         return candidates[herd(Pool((self.kernel, candidates)), values, n, repeat=True, sweeps=0)]
 
 

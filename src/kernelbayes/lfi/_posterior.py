@@ -11,15 +11,15 @@ import numpy as np
 import scipy.optimize
 
 from .. import _check
+from .._summary import Summary
 from .._table import write_table
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import tails
 from ..kernels import Kernel
+from ._atoms import smoothed_under
 from ._epsilon import EpsilonKernel
-from ._importance import density_of, smoothed
 from ._law import KernelMeansPosterior, Law
 from ._prior import Prior
-from ._summary import Summary
 
 # Draws behind the numbers of a summary.
 _DRAWS = 4000
@@ -70,6 +70,7 @@ class ParameterPosterior:
         scales: dict[str, float] | None = None,
         failures: int = 0,
         seed: int = 0,
+        ratio: Array | None = None,
     ):
         self.law, self.prior, self.observed = law, prior, observed
         self.parameters, self.outputs = parameters, outputs
@@ -77,7 +78,7 @@ class ParameterPosterior:
         self.method, self.settings, self.ess = method, settings, ess
         self.problems, self.details = problems, details or {}
         self.failures, self.runs = failures, len(parameters) + failures
-        self._scales, self._seed = scales, seed
+        self._scales, self._seed, self._ratio = scales, seed, ratio
         # what is needed to simulate again or to calibrate quickly, and cannot be saved
         self._simulator: tuple[Any, dict[str, Any]] | None = None
         self._model: Any = None
@@ -137,7 +138,7 @@ class ParameterPosterior:
         return self.quantile(tails(level))
 
     def density(self, theta: ArrayLike, raw: bool = False) -> Array:
-        """Density (n,) at parameters (n, d).
+        """Density (n,) at parameters (n, d); of parameters that are whole numbers their probability.
 
         Args:
             theta: where; a dict of columns will do.
@@ -150,7 +151,7 @@ class ParameterPosterior:
         if not inside.any():
             return out
         z = self.prior.to_gaussian(theta[inside])
-        out[inside] = self._coordinate_density(z, raw) * self._jacobian(theta[inside], z)
+        out[inside] = self._coordinate_density(z, raw) * self.prior.stretch(theta[inside], z)
         return out
 
     def _coordinate_density(self, z: Array, raw: bool) -> Array:
@@ -159,6 +160,8 @@ class ParameterPosterior:
                 raise ValueError(
                     f"raw=True is the kernel means posterior in closed form, which method {self.method!r} has not"
                 )
+            if self.prior.whole.any():
+                raise ValueError("raw=True is a closed form for continuous priors; here a parameter is a whole number")
             return self.law.mixture.density(z)
         density = self.law.density(z)
         if density is None:  # smoothed draws, in coordinates where they are well behaved
@@ -167,17 +170,7 @@ class ParameterPosterior:
 
     @functools.cached_property
     def _smoothed_cache(self) -> Any:
-        return smoothed(self.prior.to_gaussian(self._draws_cache))
-
-    def _jacobian(self, theta: Array, z: Array) -> Array:
-        """By which a density of coordinates becomes one of parameters: (4.41)."""
-        latent = self.prior.latent
-        if latent is None:  # shifted and scaled only
-            step = self.prior.from_gaussian(np.ones((1, z.shape[1]))) - self.prior.from_gaussian(
-                np.zeros((1, z.shape[1]))
-            )
-            return np.full(len(z), 1.0 / np.abs(step).prod())
-        return self.prior.density(theta) / np.maximum(density_of(latent, z), np.finfo(float).tiny)
+        return smoothed_under(self.prior, self.prior.to_gaussian(self._draws_cache))
 
     def map(self) -> Array:
         """The parameters (d,) of largest posterior density.

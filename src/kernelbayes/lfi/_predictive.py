@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from .. import _check
+from .._summary import Summary
 from .._typing import Array, RandomState
 from ..simulation import Runs, SimulationError, simulate
 from ._posterior import ParameterPosterior
-from ._summary import Summary
 
 # An output of more values than this is a series, or a data set, and not a list of statistics.
 _MOST_STATISTICS = 32

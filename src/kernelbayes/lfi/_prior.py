@@ -130,7 +130,7 @@ class Prior:
         return np.concatenate(out, axis=1)
 
     def log_density(self, theta: ArrayLike) -> Array:
-        """Log density (n,) at parameters (n, d); minus infinity outside the support."""
+        """Log density (n,) at parameters (n, d), of whole numbers the log mass; minus infinity outside the support."""
         theta = self._read(theta)
         with np.errstate(divide="ignore"):
             return np.sum([block.log_density(part) for block, part in self._parts(theta)], axis=0)
@@ -157,11 +157,46 @@ class Prior:
         z = _check.vectors(z, "z", width=self.dimension)
         return np.concatenate([b.from_gaussian(part) for b, part in self._parts(z)], axis=1)
 
-    def coordinates(self, n: int, rng: np.random.Generator) -> Array:
-        """Gaussian coordinates (n, d) that stand for the prior: draws, or the pool where only draws are known."""
+    @property
+    def whole(self) -> Array:
+        """Which parameters (d,) are whole numbers."""
+        mask = np.zeros(self.dimension, dtype=bool)
+        mask[[column for column, _ in self.whole_columns()]] = True
+        return mask
+
+    def whole_columns(self) -> list[tuple[int, Scalar]]:
+        """Numbers of the columns of whole numbers, and their distributions."""
+        starts = np.cumsum([0, *(block.width for block in self._blocks)])
+        pairs = zip(starts, self._blocks, strict=False)
+        return [(int(start), b) for start, b in pairs if isinstance(b, Scalar) and b.discrete]
+
+    def on_atoms(self, z: Array) -> Array:
+        """The coordinates (n, d) with those of whole numbers in the middle of their steps, where simulations have theirs.
+
+        A likelihood of whole numbers is one number for each of them: what is learned at the middle holds for the step, and
+        averages over coordinates are then averages over the whole numbers under the prior.
+        """
+        columns = self.whole_columns()
+        if not columns:
+            return z
+        out = np.array(z)
+        for j, block in columns:
+            out[:, [j]] = block.to_gaussian(block.from_gaussian(out[:, [j]]))
+        return out
+
+    def stretch(self, theta: Array, z: Array) -> Array:
+        """By which a density of coordinates becomes one of parameters (n,)."""
+        pairs = zip(self._parts(theta), self._parts(z), strict=True)
+        return np.prod([block.stretch(part, there) for (block, part), (_, there) in pairs], axis=0)
+
+    def coordinates(self, n: int, rng: np.random.Generator, *, placed: bool = True) -> Array:
+        """Gaussian coordinates (n, d) that stand for the prior: draws, or the pool where only draws are known.
+
+        Those of whole numbers are where `on_atoms` puts them or, not `placed`, anywhere in their steps.
+        """
         latent = self.latent
         if latent is not None:
-            return latent.sample(n, rng)
+            return self.on_atoms(latent.sample(n, rng)) if placed else latent.sample(n, rng)
         return self.to_gaussian(np.concatenate([_pool(block, n, rng) for block in self._blocks], axis=1))
 
     def _parts(self, rows: Array) -> list[tuple[Block, Array]]:
@@ -177,6 +212,11 @@ class Prior:
         array = np.asarray(theta)
         if array.ndim == 1 and self.dimension > 1:
             array = array[None]  # one parameter vector
+        if array.ndim == 2 and array.shape[1] != self.dimension:
+            number = f"{array.shape[1]} column{'s' if array.shape[1] != 1 else ''}"
+            raise ValueError(
+                f"theta has {number} where one for each of the parameters {', '.join(self.names)} was wanted"
+            )
         return _check.vectors(array, "theta", width=self.dimension)
 
     def __repr__(self) -> str:

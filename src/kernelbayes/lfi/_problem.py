@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
+from ._atoms import smoothed_under
 from ._epsilon import Comparison, EpsilonKernel, read_epsilon_kernel
-from ._importance import density_of, smoothed
+from ._importance import density_of
 from ._law import Law
 from ._prior import Prior
 
@@ -31,6 +32,7 @@ class Problem:
         progress: whether to show a bar.
         rounds: (m,) the round each run belongs to, if there were several; those of round 0 follow `proposal`.
         proposal: what the first round was drawn from, if not from the prior.
+        known_ratio: (m,) what `ratio` found before, where rounds and proposal are no longer at hand.
     """
 
     prior: Prior
@@ -43,12 +45,15 @@ class Problem:
     progress: bool | None = None
     rounds: Array | None = None
     proposal: Prior | None = None
+    known_ratio: Array | None = None
 
     def ratio(self) -> Array | None:
         """The prior's density over that of the parameters that were simulated (m,), or None if they follow the prior.
 
         Rounds about a posterior are estimated by smoothing their own parameters. The first round keeps the ratio bounded.
         """
+        if self.known_ratio is not None:
+            return self.known_ratio
         several = self.rounds is not None and self.rounds.max() > 0
         if (self.proposal is None and not several) or self.prior.latent is None:
             return None
@@ -62,7 +67,7 @@ class Problem:
         )
         drawn = (number == 0).mean() * first
         for r in np.unique(number[number > 0]):
-            drawn = drawn + (number == r).mean() * smoothed(Z[number == r]).density(Z)
+            drawn = drawn + (number == r).mean() * smoothed_under(self.prior, Z[number == r]).density(Z)
         return p / np.maximum(drawn, np.finfo(float).tiny)
 
     @property
@@ -84,6 +89,7 @@ class Problem:
             outputs=self.outputs[rest],
             run=None,
             rounds=None if self.rounds is None else self.rounds[rest],
+            known_ratio=None if self.known_ratio is None else self.known_ratio[rest],
         )
 
 

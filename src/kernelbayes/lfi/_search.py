@@ -9,9 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from .._typing import Array
-from ..simulation import Runs, SimulationError, SimulationWarning
-from ..simulation._runs import commonest
-from ..simulation._simulate import SHARE_TO_WARN
+from ..simulation import Failure, Runs, SimulationError, SimulationWarning
+from ..simulation._runs import SHARE_TO_WARN, commonest
 from ._prior import Prior
 from ._problem import OutOfBudget
 
@@ -20,20 +19,23 @@ _PILOT = 40
 
 
 class Search:
-    """Runs one after the other within a budget; kept in a store if there is one, and repeated by none of a second call.
+    """Runs one after the other within a budget.
 
     Args:
-        run: simulates at rows (k, d), the first of which is run number `start`.
+        run: simulates at rows (k, d), the first of which is run number `start`, and returns the runs of these.
         prior: for the first look.
         total: the budget.
-        stored: whether `run` keeps what it has done, and is to be given all rows from the first.
+
+    Attributes:
+        rows: parameters (n, d) of all runs that were asked for.
+        short: whether some of them were not made, which is the end of it.
     """
 
-    def __init__(self, run: Callable[[Array, int], Runs], prior: Prior, total: int, stored: bool):
-        self._run, self._prior, self.total, self._stored = run, prior, total, stored
+    def __init__(self, run: Callable[[Array, int], Runs], prior: Prior, total: int):
+        self._run, self._prior, self.total = run, prior, total
         self.rows = np.empty((0, prior.dimension))
         self._parts: list[Runs] = []
-        self._short = False
+        self.short = False
 
     @property
     def left(self) -> int:
@@ -51,12 +53,11 @@ class Search:
             raise OutOfBudget
         before = len(self.rows)
         self._extend(theta)
-        if self._short:
+        if self.short:
             raise OutOfBudget
-        runs, shape = self._parts[-1], self._parts[0].outputs.shape[1:]
-        out = np.full((len(theta), *shape), np.nan)
-        new = runs.index >= before
-        out[runs.index[new] - before] = runs.outputs.reshape(len(runs), *shape)[new]  # of none, the shape is unknown
+        runs = self._parts[-1]
+        out = np.full((len(theta), *runs.outputs.shape[1:]), np.nan)
+        out[runs.index - before] = runs.outputs
         return out
 
     def _extend(self, theta: Array) -> None:
@@ -64,23 +65,16 @@ class Search:
         self.rows = np.concatenate([self.rows, theta])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SimulationWarning)  # said once, of all runs
-            if self._stored:
-                self._parts = [self._run(self.rows, 0)]
-                self._stop_if_short()
-                return
             try:
                 part = self._run(theta, before)
             except SimulationError as error:  # a few in a row may all fail: the method learns that they did
                 if before == 0 or error.runs is None:
                     raise
                 part = error.runs
-        self._parts.append(renumbered(part, np.arange(before, len(self.rows))))
-        self._stop_if_short()
-
-    def _stop_if_short(self) -> None:
-        """Runs that were not made, for want of time or because the user interrupted, are the end of it."""
-        self._short = sum(len(part) + len(part.failures) for part in self._parts) < len(self.rows)
-        self.total = len(self.rows) if self._short else self.total
+        self._parts.append(_alike(part, self._parts[0]) if self._parts else part)
+        # runs that were not made, for want of time or because the user interrupted
+        self.short = len(part) + len(part.failures) < len(theta)
+        self.total = len(self.rows) if self.short else self.total
 
     def runs(self) -> Runs:
         """All there are."""
@@ -105,6 +99,29 @@ def renumbered(runs: Runs, numbers: Array) -> Runs:
     """The same runs; run i is called `numbers[i]`."""
     failures = tuple(dataclasses.replace(f, index=int(numbers[f.index])) for f in runs.failures)
     return dataclasses.replace(runs, index=numbers[runs.index], failures=failures)
+
+
+def _alike(runs: Runs, first: Runs) -> Runs:
+    """Runs in the form of the first ones: the same statistics in the same order; what differs has failed."""
+    shape = first.outputs.shape[1:]
+    if not len(runs):  # of none, the shape is unknown
+        return dataclasses.replace(runs, outputs=np.empty((0, *shape)), statistics=first.statistics)
+    if runs.statistics == first.statistics and runs.outputs.shape[1:] == shape:
+        return runs
+    if runs.statistics and first.statistics and set(runs.statistics) == set(first.statistics):
+        order = [runs.statistics.index(name) for name in first.statistics]
+        return dataclasses.replace(runs, outputs=runs.outputs[:, order], statistics=first.statistics)
+    said = f"returned {_form(runs)}, where the first runs returned {_form(first)}"
+    strange = [Failure(int(i), row, said, "wrong shape") for i, row in zip(runs.index, runs.parameters, strict=True)]
+    none = {name: getattr(runs, name)[:0] for name in ("parameters", "index", "seconds")}
+    failures = tuple(sorted([*runs.failures, *strange], key=lambda f: f.index))
+    return Runs(
+        **none, outputs=np.empty((0, *shape)), names=first.names, statistics=first.statistics, failures=failures
+    )
+
+
+def _form(runs: Runs) -> str:
+    return f"the statistics {', '.join(runs.statistics)}" if runs.statistics else f"shape {runs.outputs.shape[1:]}"
 
 
 def judge(runs: Runs) -> None:

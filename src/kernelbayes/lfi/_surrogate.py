@@ -147,7 +147,7 @@ class _Surrogated:
     spent: bool = False
 
     def state(self, z: Array) -> _Somewhere:
-        return _Somewhere(z)
+        return _Somewhere(self.bench.on_atoms(z[None])[0])
 
     def accepts(self, proposed: _Somewhere, current: _Somewhere, log_prior: float) -> bool:
         pair = np.stack([proposed.z, current.z])

@@ -73,6 +73,10 @@ class Bench:
         X[~np.isfinite(X).all(1)] = np.nan
         return X
 
+    def on_atoms(self, z: Array) -> Array:
+        """Coordinates (k, d) with those of whole numbers where the first simulations have theirs."""
+        return self._problem.prior.on_atoms(z)
+
     def repeated(self, z: Array, times: int) -> Array:
         """Statistics (k, q), k at most `times`, of those of so many runs at one place (d,) that did not fail."""
         X = self(np.repeat(z[None], times, axis=0))

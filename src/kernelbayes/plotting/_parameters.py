@@ -237,7 +237,7 @@ def relevance(posterior: ParameterPosterior) -> Any:
     figure, ax = new_figure(1, (6.4, 1.1 + 0.28 * len(names)))
     ax.barh(np.arange(len(names)), values, height=0.7, color=[SECOND if v > 1 else FAINT for v in values])
     ax.axvline(1.0, color=ACCENT, lw=1.2, label="below it, a statistic plays no part")
-    ax.legend(frameon=False, fontsize=8, loc="lower right")
+    figure.legend(frameon=False, fontsize=8, loc="outside lower right")  # wherever the bars end, it lies over none
     ax.set(yticks=np.arange(len(names)), yticklabels=names, xlabel="spread over the simulations / scale of comparison")
     ax.xaxis.label.set_size(9)
     ax.invert_yaxis()

@@ -5,8 +5,8 @@
 
 A design is a table, or a function that continues it; row i is run i for ever. The `Ledger` (`_store.py`) knows what is done
 and who does what, in one SQLite file or in memory. A crew does the work: this process or somebody's executor
-(`_crews.py`), or processes of our own (`_processes.py`, `_worker.py`). `_session.py` is the loop between them;
-`_calling.py` is one run.
+(`_crews.py`), or processes of our own (`_processes.py`, `_worker.py`). `_session.py` is the loop between them,
+`_running.py` holds all three open while rows are added; `_calling.py` is one run.
 """
 
 from ._runs import Failure, Runs, SimulationError, SimulationWarning

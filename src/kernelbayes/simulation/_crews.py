@@ -23,6 +23,8 @@ from ._runs import SimulationError
 _CHUNK_SECONDS, _MOST_IN_CHUNK, _MOST_CHUNK_BYTES = 0.1, 64, 8192
 # How fast the estimate of a task's time follows what is seen.
 _FORGET = 0.2
+# How many limits, and seconds, to wait for a worker when all of them hang.
+_PATIENCE = 10.0
 
 
 class Task(NamedTuple):
@@ -124,7 +126,7 @@ class Foreign:
         self._executor, self._caller, self._row_bytes = executor, caller, row_bytes
         self._workers = _workers_of(executor)
         self._pending: dict[Future[Any], _Submitted] = {}
-        self._abandoned: set[Future[Any]] = set()
+        self._abandoned: dict[Future[Any], float] = {}  # runs that hang, and since when they are not waited for
         self._done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         self._pace, self._chunk = Pace(), 1
 
@@ -134,11 +136,24 @@ class Foreign:
         return bool(self._pending)
 
     def wants(self, left: int) -> int:
-        """Twice as many chunks as workers are kept under way; those that hang keep their place."""
-        # with a time limit one has to know which run it is that hangs
-        alone = self._caller.limit is not None
-        self._chunk = 1 if alone else self._pace.chunk(left, self._workers, self._row_bytes)
-        return max(0, self._chunk * (2 * self._workers - len(self._pending) - len(self._abandoned)))
+        """Twice as many chunks as workers are kept under way.
+
+        With a time limit, one run for each worker, so that none is late because it waits for another; those that hang keep
+        their place.
+        """
+        if self._caller.limit is None:
+            self._chunk = self._pace.chunk(left, self._workers, self._row_bytes)
+            return max(0, self._chunk * (2 * self._workers - len(self._pending)))
+        self._welcome_back()
+        return max(0, self._workers - len(self._pending) - len(self._abandoned))
+
+    def _welcome_back(self) -> None:
+        """Workers whose runs ended after all have a place again; where all hang, they are waited for, but not for ever."""
+        for future in [f for f in self._abandoned if f.done()]:
+            del self._abandoned[future]
+        patience = _PATIENCE * (self._caller.limit or 0.0) + _PATIENCE
+        if len(self._abandoned) >= self._workers and time.monotonic() > max(self._abandoned.values()) + patience:
+            raise SimulationError("executor has no worker left: all hang in runs that exceeded the timeout")
 
     def take(self, tasks: list[Task]) -> None:
         """Submit them, in chunks."""
@@ -163,7 +178,6 @@ class Foreign:
         return outcomes + self._given_up()
 
     def _result(self, future: Future[Any]) -> list[Outcome]:
-        self._abandoned.discard(future)
         if self._pending.pop(future, None) is None:
             return []
         try:
@@ -181,7 +195,7 @@ class Foreign:
             raise SimulationError(f"executor could not do the work, before or after the simulator: {said}") from problem
 
     def _given_up(self) -> list[Outcome]:
-        """A run waits for at most two others on its worker: after three limits it hangs, and is not waited for."""
+        """After three limits, which leaves time to send it and to bring it back, a run hangs, and is not waited for."""
         limit, now = self._caller.limit, time.monotonic()
         if limit is None:
             return []
@@ -189,12 +203,9 @@ class Foreign:
         outcomes = []
         for future in late:
             tasks, since = self._pending.pop(future)
-            if not future.cancel():
-                self._abandoned.add(future)
+            self._abandoned[future] = now  # not cancelled: Dask would say that it was, and its worker hang all the same
             reason = f"took longer than {limit:g} s and did not come back"
             outcomes += [Outcome(t.indices, None, None, now - since, "timeout", reason) for t in tasks]
-        if len(self._abandoned) >= 2 * self._workers:
-            raise SimulationError("executor has no worker left: all hang in runs that exceeded the timeout")
         return outcomes
 
     def close(self) -> None:
@@ -204,6 +215,9 @@ class Foreign:
 
 
 def _workers_of(executor: Any) -> int:
+    threads = getattr(getattr(executor, "_client", None), "nthreads", None)
+    if callable(threads):  # Dask's
+        return max(1, sum(dict(threads()).values()))  # type: ignore[call-overload]
     for name in ("_max_workers", "num_workers"):
         number = getattr(executor, name, None)
         if isinstance(number, int) and number > 0:

@@ -29,6 +29,7 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
+            self._before = None  # it may be entered again
 
     def _handle(self, signum: int, frame: Any) -> None:
         second, self.requested = self.requested, True

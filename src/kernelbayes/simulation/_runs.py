@@ -14,6 +14,8 @@ import numpy as np
 from .._table import write_table
 from .._typing import Array
 
+# A larger share of failed runs is worth a warning.
+SHARE_TO_WARN = 0.05
 _REASONS_SHOWN = 3
 _NUMBER = re.compile(r"[-+]?\d[\w.+-]*")
 

@@ -68,11 +68,20 @@ class Form(NamedTuple):
         return cls(tuple(shape), None if statistics is None else tuple(statistics))
 
 
-class Ledger:
-    """Runs 0 .. budget - 1 of a design, in a file or (without a path) in memory."""
+class OtherDesign(ValueError):
+    """A store that holds a run with other parameters than those of the design."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, rows: Array):
-        self.rows, self.budget = rows, len(rows)
+
+class Ledger:
+    """Runs 0 .. budget - 1 of a design, in a file or (without a path) in memory.
+
+    Attributes:
+        rows: the design (budget, d), to which rows are added by `extend`.
+        start: where the last of them begin; what was before them is over, and is not looked at again.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, width: int):
+        self.rows, self.start = np.empty((0, width)), 0
         self.path = None if path is None else Path(path)
         self._db = sqlite3.connect(":memory:", isolation_level=None) if self.path is None else _open(self.path)
         self._todo, self._look_at = np.arange(0), -np.inf
@@ -101,13 +110,9 @@ class Ledger:
             self._db.execute("INSERT OR IGNORE INTO facts VALUES (?, ?)", (name, json.dumps(value)))
         return _fact(self._db, name)
 
-    def begin(self, retry_failed: bool = False) -> None:
-        """Compare the design with what the store holds, and enter this process as an owner."""
+    def begin(self) -> None:
+        """Enter this process as an owner."""
         with self._transaction():
-            self._check_design()
-            if retry_failed:
-                failed = [(failure.index,) for failure in read_runs(self._db, self.budget).failures]
-                self._db.executemany("DELETE FROM runs WHERE run = ?", failed)
             entry = self._db.execute(
                 "INSERT INTO owners (host, pid, started, heartbeat) VALUES (?, ?, ?, ?)", this_process()
             )
@@ -115,16 +120,30 @@ class Ledger:
         if self.path is not None:
             self._heartbeat = Heartbeat(self._beat)
 
+    @property
+    def budget(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    def extend(self, rows: Array, retry_failed: bool = False) -> None:
+        """Add rows (k, d) to the design, and compare them with what the store holds."""
+        self.start, self.rows = self.budget, np.concatenate([self.rows, rows])
+        self._todo, self._look_at = np.arange(0), -np.inf
+        with self._transaction():
+            self._check_design()
+            if retry_failed:
+                failed = [(failure.index,) for failure in read_runs(self._db, self.start, self.budget).failures]
+                self._db.executemany("DELETE FROM runs WHERE run = ?", failed)
+
     def _check_design(self) -> None:
-        found = self._db.execute(
-            "SELECT run, parameters FROM runs WHERE run < ? ORDER BY run", (self.budget,)
-        ).fetchall()
+        query = "SELECT run, parameters FROM runs WHERE run >= ? AND run < ? ORDER BY run"
+        found = self._db.execute(query, (self.start, self.budget)).fetchall()
         index = [run for run, _ in found]
         known, given = _numbers([blob for _, blob in found]).reshape(len(index), self.rows.shape[1]), self.rows[index]
         differ = ~np.isclose(known, given, rtol=_SAME, atol=0.0).all(axis=1)
         if differ.any():
             first = int(differ.argmax())
-            raise ValueError(
+            raise OtherDesign(
                 f"parameters: the store {self.path} holds run {index[first]} with parameters {_brief(known[first])}, but "
                 f"row {index[first]} of this design is {_brief(given[first])}. A store belongs to one design: use another "
                 "store, or the design that this one was made with"
@@ -132,7 +151,8 @@ class Ledger:
 
     def ended(self) -> int:
         """How many runs have ended, well or not."""
-        return self._db.execute("SELECT COUNT(*) FROM runs WHERE run < ?", (self.budget,)).fetchone()[0]
+        query = "SELECT COUNT(*) FROM runs WHERE run >= ? AND run < ?"
+        return self.start + self._db.execute(query, (self.start, self.budget)).fetchone()[0]
 
     # ----------------------------------------------------------------------------------------------- who does what
 
@@ -161,7 +181,8 @@ class Ledger:
                 if owner != self._owner and Owner(*who).is_gone():
                     self._forget(owner)
             free = np.ones(self.budget, bool)
-            free[list(self._taken(0, self.budget - 1))] = False
+            free[: self.start] = False
+            free[list(self._taken(self.start, self.budget - 1))] = False
         self._todo, end = np.flatnonzero(free), time.monotonic()
         self._look_at = end + max(_LOOK_AGAIN, (end - start) / _LOOK_SHARE)
         return bool(len(self._todo))
@@ -204,9 +225,9 @@ class Ledger:
             self._db.executemany("DELETE FROM claims WHERE run = ?", [line[:1] for line in lines])
 
     def runs(self) -> Runs:
-        """All that has ended."""
+        """Those of the rows that were added last that have ended."""
         self._check_design()  # others may have added to it since
-        return read_runs(self._db, self.budget)
+        return read_runs(self._db, self.start, self.budget)
 
     def close(self) -> None:
         """Release what is ours and has not been done."""
@@ -227,15 +248,14 @@ class Ledger:
         self._db.execute("COMMIT")
 
 
-def read_runs(db: sqlite3.Connection, budget: int | None = None) -> Runs:
-    """The runs of a ledger, below a number if one is given."""
-    below = 2**62 if budget is None else budget
+def read_runs(db: sqlite3.Connection, first: int = 0, below: int = 2**62) -> Runs:
+    """The runs of a ledger from a number on, and below one if it is given."""
     forms = {number: Form.read(text) for number, text in db.execute("SELECT form, value FROM forms")}
     # the form of most; that of the first among equals
-    usual = "SELECT form FROM runs WHERE form IS NOT NULL AND run < ? GROUP BY form ORDER BY COUNT(*) DESC, MIN(run)"
-    (main,) = db.execute(usual, (below,)).fetchone() or (None,)
-    done = "SELECT run, parameters, output, seconds FROM runs WHERE form = ? AND run < ? ORDER BY run"
-    found = db.execute(done, (main, below)).fetchall()
+    usual = "SELECT form FROM runs WHERE run >= ? AND run < ? AND form IS NOT NULL GROUP BY form"
+    (main,) = db.execute(f"{usual} ORDER BY COUNT(*) DESC, MIN(run)", (first, below)).fetchone() or (None,)
+    done = "SELECT run, parameters, output, seconds FROM runs WHERE run >= ? AND run < ? AND form = ? ORDER BY run"
+    found = db.execute(done, (first, below, main)).fetchall()
     index, parameters, outputs, seconds = zip(*found, strict=True) if found else ((), (), (), ())
     names = _fact(db, "names")
     return Runs(
@@ -245,13 +265,15 @@ def read_runs(db: sqlite3.Connection, budget: int | None = None) -> Runs:
         seconds=np.array(seconds, dtype=float),
         names=None if names is None else tuple(names),
         statistics=forms[main].statistics if found else None,
-        failures=tuple(_failures(db, below, main, forms)),
+        failures=tuple(_failures(db, first, below, main, forms)),
     )
 
 
-def _failures(db: sqlite3.Connection, below: int, main: int | None, forms: dict[int, Form]) -> Iterator[Failure]:
-    query = "SELECT run, parameters, reason, kind, form FROM runs WHERE form IS NOT ? AND run < ? ORDER BY run"
-    for run, blob, reason, kind, form in db.execute(query, (main or 0, below)):
+def _failures(
+    db: sqlite3.Connection, first: int, below: int, main: int | None, forms: dict[int, Form]
+) -> Iterator[Failure]:
+    found = "SELECT run, parameters, reason, kind, form FROM runs WHERE run >= ? AND run < ? AND form IS NOT ?"
+    for run, blob, reason, kind, form in db.execute(f"{found} ORDER BY run", (first, below, main or 0)):
         if form is None:
             yield Failure(run, _numbers([blob]), reason, kind)
         else:

@@ -6,7 +6,7 @@ import html
 import os
 from collections.abc import Iterator, Mapping
 
-from .._table import write_table
+from ._table import write_table
 
 
 class Summary(Mapping[str, Mapping[str, float]]):
