@@ -18,6 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import classification
 import filters
 import inference
 import simulation
@@ -505,6 +506,7 @@ BENCHMARKS = {
     **filters.BENCHMARKS,
     **simulation.BENCHMARKS,
     **inference.BENCHMARKS,
+    **classification.BENCHMARKS,
 }
 
 
@@ -518,7 +520,7 @@ def measure(contender):
 
 def _contender(name):
     """The function of that name, here or in one of the modules of contenders."""
-    places = (sys.modules[__name__], filters, simulation, inference)
+    places = (sys.modules[__name__], filters, simulation, inference, classification)
     return next(getattr(place, name) for place in places if hasattr(place, name))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from sklearn.datasets import make_moons
 from threadpoolctl import threadpool_limits
 
 import kernelbayes as kb
@@ -384,6 +385,51 @@ def inference(out: Path) -> None:
     kb.calibrate(posterior, 200).plot().savefig(out / "calibration.png", dpi=_DPI)
 
 
+# ------------------------------------------------------------------------------------ guide/classification.md
+
+
+def draw_groups(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Four groups that overlap, as in the guide."""
+    centres = 0.9 * np.random.default_rng(5).normal(size=(4, 6))
+    group = rng.integers(4, size=n)
+    return centres[group] + rng.normal(size=(n, 6)), group
+
+
+def _side_by_side(figures: list[Any], path: Path) -> None:
+    """One picture of several figures of equal height."""
+    from matplotlib.image import imsave
+
+    pictures = []
+    for figure in figures:
+        figure.set_dpi(_DPI)
+        figure.canvas.draw()
+        pictures.append(np.asarray(figure.canvas.buffer_rgba()))
+    imsave(path, np.concatenate(pictures, axis=1))
+
+
+def classification(out: Path) -> None:
+    """Clipped and calibrated probabilities, a map of two classes with its uncertainty, and relevance of inputs."""
+    rng = np.random.default_rng(0)
+    (X, group), (X_new, group_new) = draw_groups(300, rng), draw_groups(3000, rng)
+    model = kb.ConditionalEmbeddingClassifier(random_state=0).fit(X, group)
+    same = {"kernel": model.kernel_, "reg": model.reg_, "learn": None}
+    clipped = kb.ConditionalEmbeddingClassifier(calibration=None, **same).fit(X, group)
+    shown = []
+    for name, one in (("Clipped", clipped), ("Calibrated", model)):
+        shown.append(one.plot_calibration(X_new, group_new))
+        ax = shown[-1].axes[0]
+        ax.set_title(f"{name}. {ax.get_title()}", fontsize=8.5, color=INK)
+    _side_by_side(shown, out / "classification-reliability.png")
+
+    moons = make_moons(400, noise=0.3, random_state=0)
+    figure = kb.ConditionalEmbeddingClassifier(random_state=0).fit(*moons).plot_map(*moons)
+    figure.savefig(out / "classification-map.png", dpi=_DPI)
+
+    X = np.random.default_rng(1).normal(size=(400, 8))
+    ring = kb.ConditionalEmbeddingClassifier(random_state=0).fit(X, X[:, 2] ** 2 + X[:, 5] ** 2 > 1.4)
+    ring.plot_relevance().savefig(out / "classification-relevance.png", dpi=_DPI)
+
+
 # ------------------------------------------------------------------------------------- guide/density-ratio.md
 
 
@@ -493,6 +539,7 @@ _FIGURES = (
     bayes,
     filters,
     inference,
+    classification,
     density_ratio,
     learned_features,
 )

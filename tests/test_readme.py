@@ -12,7 +12,7 @@ README = Path(__file__).parent.parent / "README.md"
 def test_snippets_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     snippets = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(snippets) == 6
+    assert len(snippets) == 7
     scope = {}
     for snippet in snippets:
         exec(snippet, scope)

@@ -3,6 +3,7 @@
 from ._linalg import FactorisationError
 from ._persist import load, save
 from .bayes import KernelBayesRule, bayes_rule
+from .classification import ConditionalEmbeddingClassifier, ConditionalEmbeddingNetwork
 from .conditional import ConditionalEmbedding
 from .density_ratio import DensityRatio
 from .embeddings import (
@@ -71,6 +72,8 @@ __all__ = [
     "Brownian",
     "Calibration",
     "ConditionalEmbedding",
+    "ConditionalEmbeddingClassifier",
+    "ConditionalEmbeddingNetwork",
     "ConvNet",
     "Covariance",
     "CrossCovariance",

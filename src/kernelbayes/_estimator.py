@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from sklearn.utils.validation import validate_data
+
 from .features import Recipe, represent
 from .kernels import Kernel
 
@@ -30,6 +33,37 @@ def check_kinds(estimator: Any, **wanted: type) -> None:
         value = getattr(estimator, name)
         if value is not None and not isinstance(value, kind):
             raise ValueError(f"{name} must be a {kind.__name__} such as {_EXAMPLES[kind]} or None, got {value!r}")
+
+
+def check_sample(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
+    """Points to fit to: vectors as scikit-learn has them, or whatever the kernel takes."""
+    vectors = kernel is None or (kernel._takes_vectors and getattr(X, "ndim", 2) < 3)
+    if vectors:  # images are for the kernel to check
+        _refuse_flat(X)
+        X = validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2)
+    else:
+        vars(estimator).pop("n_features_in_", None)  # of an earlier fit to vectors
+    return X if kernel is None else kernel._check(X, "X")
+
+
+def check_points(estimator: Any, X: Any, kernel: Kernel) -> Any:
+    """Points to predict at, of the kind that was fitted to."""
+    if hasattr(estimator, "n_features_in_"):
+        _refuse_flat(X)
+        X = validate_data(estimator, X, dtype=np.float64, reset=False)
+    return kernel._check(X, "X")
+
+
+def _refuse_flat(X: Any) -> None:
+    """Say what to do with a flat array, without printing all of it."""
+    listed = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 0
+    if listed or (isinstance(X, np.ndarray) and X.ndim == 1):
+        if np.asarray(X).dtype.kind in "US":
+            raise ValueError("X holds strings; give a kernel for them, such as kb.Delta() or kb.FunctionKernel(...)")
+        raise ValueError(
+            f"Expected 2D array, got 1D array instead: X is a flat list of {len(X)} values. Reshape your data with "
+            "X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one point."
+        )
 
 
 class HoldsGram:

@@ -24,6 +24,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
@@ -97,6 +98,19 @@ def solve_lower(L: AnyArray, B: AnyArray, *, transposed: bool = False) -> AnyArr
 def solve(L: AnyArray, B: AnyArray) -> AnyArray:
     """`(L L')^-1 B` from a Cholesky factor."""
     return solve_lower(L, solve_lower(L, B), transposed=True)
+
+
+def solve_definite(A: AnyArray, B: AnyArray, name: str, shift: AnyArray = 0.0) -> AnyArray:
+    """`(A + shift I)^-1 B` for a positive definite matrix, without keeping its factor.
+
+    Its derivative is another solve with the same factor and an outer product of as many columns as B has: the
+    factorisation itself is not differentiated, which would cost several times as much.
+    """
+    if namespace(A, B, shift) is np:
+        return solve(cholesky(A, name, shift), B)
+    held = jax.lax.stop_gradient(A + shift * jnp.eye(A.shape[0]))
+    L = jnp.linalg.cholesky(held)
+    return jax.lax.custom_linear_solve(lambda v: A @ v + shift * v, B, lambda _, b: solve(L, b), symmetric=True)
 
 
 def lu(A: AnyArray, name: str) -> tuple[AnyArray, AnyArray]:
@@ -372,13 +386,15 @@ def leave_one_out(gram: LowRank | Dense, shift: AnyArray, V: AnyArray) -> AnyArr
     With the hat matrix `H = K (K + s I)^-1`, leaving i out gives `((I - H) V)_i / (1 - H_ii)` exactly, the shift s
     being held fixed. For a dense Gram matrix both parts are read off the inverse, since `I - H = s (K + s I)^-1`.
     """
-    xp = namespace(gram[0], shift, V)
-    L = cholesky(gram.core(), "the regularised Gram matrix", shift)
+    return _left_out(gram, cholesky(gram.core(), "the regularised Gram matrix", shift), V)
+
+
+def _left_out(gram: LowRank | Dense, L: AnyArray, V: AnyArray) -> AnyArray:
+    xp = namespace(L, V)
     if isinstance(gram, Dense):
         inverse = solve(L, xp.eye(gram.size))
         return ((inverse @ V).T / xp.diagonal(inverse)).T
-    F = gram.factor
-    half = solve_lower(L, F.T)  # H = half' half
+    half = solve_lower(L, gram.factor.T)  # H = half' half
     leverage = (half * half).sum(0)
     fitted = half.T @ (half @ V)
     return ((V - fitted).T / (1.0 - leverage)).T
@@ -417,6 +433,26 @@ class WeightedRidge:
         if self._dual:
             return solve(self.factor, self.scaled @ coordinates.T).T * self.root
         return (solve(self.factor, coordinates.T).T @ self.scaled.T) * self.root
+
+    def coefficients(self, Y: AnyArray) -> AnyArray:
+        """What `coordinates @ coefficients` predicts of targets Y (n, m) at new points."""
+        targets = self.root[:, None] * Y
+        if isinstance(self.gram, Dense):
+            return self.root[:, None] * solve(self.factor, targets)
+        if self.scaled is None:
+            return solve(self.factor, self.gram.gather(self.root[:, None] * targets))
+        if self._dual:
+            return self.scaled.T @ solve(self.factor, targets)
+        return solve(self.factor, self.scaled.T @ targets)
+
+    def leave_one_out(self, Y: AnyArray) -> AnyArray:
+        """Predictions at each point of the targets Y (n, m), fitted without it; all weights must be positive."""
+        if self.scaled is None and not isinstance(self.gram, Dense):
+            raise TypeError("leaving points out needs the whole feature matrix")
+        dual = isinstance(self.gram, Dense) or self._dual
+        scaled = Dense(self.matrix) if dual else LowRank(self.scaled)
+        root = self.root[:, None]
+        return Y - _left_out(scaled, self.factor, root * Y) / root
 
     def condition(self) -> float:
         """Estimated condition number of the matrix that was factorised."""

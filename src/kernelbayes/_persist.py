@@ -18,6 +18,8 @@ import numpy as np
 
 from ._estimator import DERIVED
 from .bayes import KernelBayesRule
+from .classification._probabilities import ProbabilisticClassifier
+from .classification._sums import Sums
 from .conditional import ConditionalEmbedding
 from .density_ratio import DensityRatio
 from .embeddings import CrossCovariance, Embedding, Health, Posteriors, TestResult
@@ -25,7 +27,8 @@ from .features import Features, Recipe
 from .filters import KernelBayesFilter, KernelMonteCarloFilter, Track, TrackDiagnostics
 from .kernels import Kernel
 from .kernels._distributions import Column, Independent, Mixture, Normal
-from .learning import Optimum
+from .learning import Calibrator, Optimum
+from .learning._classification import Labelled
 from .learning._conditional import ConditionalParameters, Regulariser
 from .learning._networks import MLP, ConvNet, Standardised
 from .lfi import EpsilonKernel, ParameterPosterior, Prior
@@ -44,6 +47,10 @@ _ROOTS: tuple[type, ...] = (
     ConditionalParameters,
     Regulariser,
     ConditionalEmbedding,
+    ProbabilisticClassifier,
+    Calibrator,
+    Labelled,
+    Sums,
     DensityRatio,
     KernelBayesRule,
     KernelBayesFilter,
@@ -140,6 +147,9 @@ def _encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         return {kind: [_encode(v, f"{where}[{i}]", arrays) for i, v in enumerate(value)]}
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return {"dict": {k: _encode(v, f"{where}.{k}", arrays) for k, v in value.items()}}
+    if isinstance(value, dict):  # keys of other kinds, such as labels
+        pairs = [[_encode(k, where, arrays), _encode(v, f"{where}[{k!r}]", arrays)] for k, v in value.items()]
+        return {"pairs": pairs}
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return None  # a source of randomness is spent, not kept
     if hasattr(value, "_settled"):  # what is formed on demand is formed now
@@ -167,6 +177,8 @@ def _decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type]) -
         return [_decode(v, arrays, known) for v in value["list"]]
     if "tuple" in value:
         return tuple(_decode(v, arrays, known) for v in value["tuple"])
+    if "pairs" in value:
+        return {_decode(k, arrays, known): _decode(v, arrays, known) for k, v in value["pairs"]}
     if "dict" in value:
         return {k: _decode(v, arrays, known) for k, v in value["dict"].items()}
     if value["type"] not in known:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _check
-from ._estimator import HoldsGram, check_kinds
+from ._estimator import HoldsGram, check_kinds, check_points, check_sample
 from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import (
@@ -145,15 +145,7 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
             raise ValueError("ard=True learns the lengthscales of the default kernel; leave kernel=None")
 
     def _check_pairs(self, X: Any, Y: Any, kernel: Kernel | None) -> tuple[Array, Array]:
-        if kernel is None or (
-            kernel._takes_vectors and getattr(X, "ndim", 2) < 3
-        ):  # images are for the kernel to check
-            _refuse_flat(X)
-            X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        else:
-            vars(self).pop("n_features_in_", None)  # of an earlier fit to vectors
-        if kernel is not None:
-            X = kernel._check(X, "X")
+        X = check_sample(self, X, kernel)
         if len(X) < 2:
             raise ValueError(f"at least two pairs are needed, got {len(X)} (n_samples = {len(X)})")
         if Y is None:
@@ -214,10 +206,7 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
 
     def _points(self, X: Any) -> Array:
         check_is_fitted(self)
-        if hasattr(self, "n_features_in_"):
-            _refuse_flat(X)
-            X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.kernel_._check(X, "X")
+        return check_points(self, X, self.kernel_)
 
     def _complete(self, weights: Array, total: Any = 1.0) -> Array:
         return conditional.complete(weights, total) if self.intercept else weights
@@ -326,15 +315,3 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
         if not isinstance(prior, MeanEmbedding):
             raise ValueError(f"prior must be a kb.MeanEmbedding on x, got {type(prior).__name__}")
         return self.features_._coordinates(self._points(prior.points)), prior.weights
-
-
-def _refuse_flat(X: Any) -> None:
-    """Say what to do with a flat array, without printing all of it."""
-    listed = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 0
-    if listed or (isinstance(X, np.ndarray) and X.ndim == 1):
-        if np.asarray(X).dtype.kind in "US":
-            raise ValueError("X holds strings; give a kernel for them, such as kb.Delta() or kb.FunctionKernel(...)")
-        raise ValueError(
-            f"Expected 2D array, got 1D array instead: X is a flat list of {len(X)} values. Reshape your data with "
-            "X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one point."
-        )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import __version__, demos, experiments
 from .._catalogue import Catalogue
-from . import _filter, _infer
+from . import _classify, _filter, _infer
 from ._refusal import Refusal, folder, seed
 
 
@@ -79,11 +79,11 @@ def _experiment(arguments: argparse.Namespace) -> int:
 def _check_data(data: str, names: Sequence[str]) -> None:
     """Refuse a folder that some experiment would not read, before any is run."""
     for name in names:
-        file = getattr(experiments.EXPERIMENTS[name], "DATA", None)
-        if file is None:
+        wanted = getattr(experiments.EXPERIMENTS[name], "DATA", None)
+        if wanted is None:
             raise Refusal(f"the experiment {name} reads no data; leave out --data")
-        if not (Path(data) / file).is_file():
-            raise Refusal(f"there is no file {file} in {data}")
+        if not any(any(Path(data).glob(pattern)) for pattern in wanted.split(" or ")):
+            raise Refusal(f"there is no file {wanted} in {data}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -100,12 +100,15 @@ def _parser() -> argparse.ArgumentParser:
     experiment.add_argument("names", nargs="*", metavar="NAME", help="which experiments to run")
     experiment.add_argument("--quick", action="store_true", help="fewer repeats and cases, to see it work")
     experiment.add_argument(
-        "--data", metavar="DIR", help="folder with the data that an experiment can use (default: made-up data)"
+        "--data",
+        metavar="DIR",
+        help="folder with data for an experiment that can use them (default: made-up ones, or what scikit-learn has)",
     )
     experiment.add_argument("--fresh", action="store_true", help="forget the repeats saved by an earlier call")
     _shared_options(experiment, "experiments", "kernelbayes-experiments")
     experiment.set_defaults(run=_experiment)
     _filter.add_command(commands)
+    _classify.add_command(commands)
     _infer.add_command(commands)
     return parser
 

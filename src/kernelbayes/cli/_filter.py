@@ -28,7 +28,7 @@ from ._columns import (
     steps_of,
     times_of,
 )
-from ._refusal import Refusal, names, plainly, seed, share, target, whole
+from ._refusal import Refusal, check_figure, names, plainly, seed, share, target, whole
 
 _MOST_FIGURES = 20
 
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check_together(arguments)
     inputs = [arguments.train, arguments.load, arguments.test]
     out, plot, saved = (target(path, inputs) for path in (arguments.out, arguments.plot, arguments.save))
-    _check_format(plot)
+    check_figure(plot)
     with plainly():
         test = read_table(arguments.test) if arguments.test else None
         train = read_table(arguments.train) if arguments.train else None
@@ -118,16 +118,6 @@ def _check_together(arguments: argparse.Namespace) -> None:
     for option in ("out", "plot", "smooth"):
         if not arguments.test and getattr(arguments, option):
             raise Refusal(f"--{option} needs --test, a table to filter")
-
-
-def _check_format(plot: Path | None) -> None:
-    if plot is None:
-        return
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    known = FigureCanvasAgg.get_supported_filetypes()
-    if plot.suffix.lower().removeprefix(".") not in known:
-        raise Refusal(f"cannot draw {plot}: its name must end in one of {', '.join(sorted(known))}")
 
 
 # --------------------------------------------------------------------------------------------------- learning

@@ -108,3 +108,14 @@ def target(path: str | None, inputs: list[str | None]) -> Path | None:
         raise Refusal(f"{path} is read by this command; write to another file")
     folder(str(found.parent))
     return found
+
+
+def check_figure(path: Path | None) -> None:
+    """Refuse a figure whose name does not end like one, before the work is done."""
+    if path is None:
+        return
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    known = FigureCanvasAgg.get_supported_filetypes()
+    if path.suffix.lower().removeprefix(".") not in known:
+        raise Refusal(f"cannot draw {path}: its name must end in one of {', '.join(sorted(known))}")

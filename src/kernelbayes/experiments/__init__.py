@@ -1,8 +1,9 @@
 """Published experiments as commands, one module each.
 
 An experiment is a module with a one-line `TITLE`, its `SOURCE`, and a function `run(study)` that prints nothing and returns
-a `Result`. If it can use data that the project does not contain, `DATA` names the file, and `study.read` reads it. To add
-one, write the module and name it in `EXPERIMENTS`. Most need little more than a function of one repeat:
+a `Result`. If it can use data that the project does not contain, `DATA` names the file, or patterns of files with " or "
+between them, and `study.read` or `_labelled` reads it. To add one, write the module and name it in `EXPERIMENTS`. Most need
+little more than a function of one repeat:
 
     def _once(settings, rng):
         ...
@@ -66,6 +67,10 @@ EXPERIMENTS = Catalogue(
         "exponential-gamma": "exponential_gamma",
         "blowfly": "blowfly",
         "lotka-volterra": "lotka_volterra",
+        "iris": "iris",
+        "uci": "uci",
+        "mnist-relevance": "mnist_relevance",
+        "mnist-network": "mnist_network",
     },
 )
 
@@ -113,7 +118,8 @@ def run(
         quick: fewer repeats and cases; files of its own, `<name>-quick.*`.
         progress: show a progress bar on standard error, if that is a terminal.
         fresh: forget the repeats that an earlier call has saved.
-        data: the folder with the files that the experiment's `DATA` names; without it, it makes do with made-up data.
+        data: the folder with the files that the experiment's `DATA` names; without it, it makes do with made-up data, or
+            with what scikit-learn ships.
     """
     start = time.perf_counter()
     module = EXPERIMENTS[name]

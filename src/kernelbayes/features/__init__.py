@@ -2,9 +2,20 @@
 
 from ._base import Features, Recipe, kernel_for
 from ._explicit import Neural, OneHot, RandomFourier
-from ._landmark import Exact, IncompleteCholesky, Streamed, Subspace, default_recipe, factored, pivots, represent
+from ._landmark import (
+    DenseFeatures,
+    Exact,
+    IncompleteCholesky,
+    Streamed,
+    Subspace,
+    default_recipe,
+    factored,
+    pivots,
+    represent,
+)
 
 __all__ = [
+    "DenseFeatures",
     "Exact",
     "Features",
     "IncompleteCholesky",

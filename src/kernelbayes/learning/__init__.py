@@ -1,6 +1,7 @@
 """Choosing hyperparameters: objectives, and the one optimiser loop that minimises them."""
 
 from ._bayes import BANDWIDTH_FACTORS, few_landmarks, validated, weighted_reg
+from ._calibration import Calibrator, fit_calibrator
 from ._conditional import (
     MOST_POINTS,
     default_target_kernel,
@@ -20,12 +21,14 @@ __all__ = [
     "MLP",
     "MOST_POINTS",
     "BoundWarning",
+    "Calibrator",
     "ConvNet",
     "LearnedFeatures",
     "Optimum",
     "default_target_kernel",
     "explain_edge",
     "few_landmarks",
+    "fit_calibrator",
     "holdout_reg",
     "learn_features",
     "minimise",

@@ -7,7 +7,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .. import _check
@@ -16,16 +15,16 @@ from .._typing import Array, ArrayLike, RandomState
 from ..features import IncompleteCholesky, Neural, RandomFourier
 from ..kernels import Gaussian, Kernel, check_kernel
 from ..kernels._bandwidth import lengthscale_of
-from ._features import MOST_FITTED, MOST_HELD, Sample, Settings, Training, double, single
-from ._networks import MLP, ConvNet, Standardised
+from ._features import Sample, Training
+from ._networks import Standardised
+from ._preparing import location_and_spread, network_for, outputs_of, passes, share_to_hold, step_sizes
+from ._training import MOST_FITTED, MOST_HELD, Settings, double, single
 
-_OUTPUTS = 32
 _TARGETS = 100
 _TARGET_POINTS = 1024  # landmarks of a target kernel are sought among as many
 _BATCH = 256
 _ROWS_PER_OUTPUT = 4  # in a batch, at least: on fewer rows any features fit
 _STEPS, _PATIENT_STEPS = 2000, 400
-_LEAST_EPOCHS, _LEAST_PATIENCE = 40, 10
 
 
 class LearnedFeatures(Neural):
@@ -107,27 +106,22 @@ def learn_features(
         True
     """
     rng = _check.generator(random_state)
-    settings = _settings(reg, learning_rate, weight_decay)
+    steps = step_sizes(learning_rate, weight_decay)
+    settings = Settings(np.float32(_check.positive(reg, "reg")), *steps)
     X, Z, weights = _weighted_pairs(X, Z, target_kernel, weights)
     held, rows = np.split(rng.permutation(len(X)), [_held_size(len(X), validation)])
     V = _target_features(Z, target_kernel, rng)
-    network = _network_for(X, network, features, rng)
-    batch_size = _batch_size(batch_size, len(rows), _outputs(network, X.shape[1:]))
-    passes = _passes(epochs, patience, len(rows) // batch_size)
-    centre, spread = _location_and_spread(X, network)
+    network = _chosen_network(X, network, features, rng)
+    batch_size = _batch_size(batch_size, len(rows), outputs_of(network, X.shape[1:]))
+    per_epoch = len(rows) // batch_size
+    most = passes(epochs, patience, per_epoch, steps=_STEPS, patient_steps=_PATIENT_STEPS)
+    centre, spread = location_and_spread(X, network)
     sample = Sample((X - centre) / spread, V, weights)
     with jax.enable_x64(False):  # faster than double precision, and it moves the loss by less than the seed does
         held = single(sample.part(held)) if len(held) else None
         training = Training(single(network), single(sample.part(rows)), held, settings)
-        training.run(*passes, batch_size, rng, progress)
+        training.run(*most, batch_size, rng, progress)
     return _result(training, X, weights, centre, spread)
-
-
-def _settings(reg: Any, learning_rate: Any, weight_decay: Any) -> Settings:
-    if _check.scalar(weight_decay, "weight_decay") < 0:
-        raise ValueError(f"weight_decay must not be negative, got {weight_decay}")
-    numbers = (_check.positive(reg, "reg"), _check.positive(learning_rate, "learning_rate"), weight_decay)
-    return Settings(*(np.float32(number) for number in numbers))
 
 
 def _weighted_pairs(X: Any, Z: Any, target_kernel: Kernel | None, weights: Any) -> tuple[Array, Array, Array]:
@@ -153,40 +147,16 @@ def _target_features(Z: Array, kernel: Kernel | None, rng: np.random.Generator) 
     return V / np.sqrt((V * V).sum(1).mean())
 
 
-def _network_for(X: Array, network: Any, features: Any, rng: np.random.Generator) -> Any:
-    """The network given, or one that suits the points."""
-    if network is None:
-        outputs = _OUTPUTS if features is None else _check.count(features, "features")
-        shape = X.shape[1:]
-        if len(shape) > 3:
-            raise ValueError(f"there is no default network for points of shape {shape}; give one as network")
-        return MLP(*shape, outputs, random_state=rng) if len(shape) == 1 else ConvNet(shape, outputs, random_state=rng)
-    if features is not None:
+def _chosen_network(X: Array, network: Any, features: Any, rng: np.random.Generator) -> Any:
+    if features is None:
+        return network_for(X, network, rng)
+    if network is not None:
         raise ValueError("features is for the default network; the network given has its own number of outputs")
-    if not isinstance(network, eqx.Module) or not callable(network):
-        raise ValueError(f"network must be an Equinox module such as kb.MLP(64, 32), got {type(network).__name__}")
-    return network
-
-
-def _outputs(network: Any, shape: tuple[int, ...]) -> int:
-    """Number of outputs for one point, if they are a vector that depends on parameters."""
-    with jax.enable_x64(False):
-        network = single(network)
-        try:
-            out = eqx.filter_eval_shape(network, jax.ShapeDtypeStruct(shape, jnp.float32))
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise ValueError(f"the network does not take points of shape {shape}: {error}") from error
-    if getattr(out, "ndim", None) != 1 or not jnp.issubdtype(out.dtype, jnp.floating):
-        raise ValueError(f"the network must return a vector of numbers for each point, got {out}")
-    if not jax.tree_util.tree_leaves(eqx.filter(network, eqx.is_inexact_array)):
-        raise ValueError("the network has no parameters to learn")
-    return out.shape[0]
+    return network_for(X, None, rng, _check.count(features, "features"))
 
 
 def _held_size(n: int, validation: Any) -> int:
-    share = _check.scalar(validation, "validation")
-    if not 0 <= share < 1:
-        raise ValueError(f"validation must be a share of the pairs, at least 0 and below 1, got {share:g}")
+    share = share_to_hold(validation)
     held = min(max(round(share * n), 1 if share else 0), MOST_HELD)
     if n - held < 2:
         raise ValueError(f"there are {n} pairs of positive weight: too few to learn features from")
@@ -199,19 +169,6 @@ def _batch_size(size: Any, n: int, outputs: int) -> int:
     if _check.count(size, "batch_size", at_least=2) > n:
         raise ValueError(f"batch_size is {size}, but there are {n} pairs to train on")
     return int(size)
-
-
-def _passes(epochs: Any, patience: Any, per_epoch: int) -> tuple[int, int]:
-    """Epochs and patience, as given or from a number of steps."""
-    most = max(_LEAST_EPOCHS, -(-_STEPS // per_epoch)) if epochs is None else _check.count(epochs, "epochs")
-    wait = max(_LEAST_PATIENCE, -(-_PATIENT_STEPS // per_epoch))
-    return most, wait if patience is None else _check.count(patience, "patience")
-
-
-def _location_and_spread(X: Array, network: Any) -> tuple[Array, Array]:
-    """Mean and standard deviation: of each column, or of all pixels, whose differences in brightness mean something."""
-    axis = 0 if X.ndim == 2 and not isinstance(network, ConvNet) else None
-    return np.asarray(X.mean(axis)), np.where(np.ptp(X, axis=axis) > 0, X.std(axis), 1.0)
 
 
 def _result(training: Training, X: Array, weights: Array, centre: Array, spread: Array) -> LearnedFeatures:

@@ -240,6 +240,50 @@ def minimise(
     )
 
 
+@float64
+def minimise_in_batches(
+    objective: Callable[..., Any],
+    params: Any,
+    batches: Iterable[tuple[Any, ...]],
+    steps: int,
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    fixed: Iterable[str] = (),
+    rate: float = 0.1,
+    progress: bool | None = None,
+) -> Optimum:
+    """Steps of Adam on `objective(params, *batch)`, one for each batch of data, on the logarithms of the parameters.
+
+    The result is the mean, on the logarithmic scale, of the parameters over the last quarter of the steps, which averages
+    out the noise of single batches. The rate falls to a tenth along a cosine.
+    """
+    import optax  # slow to import, and needed only here
+    from tqdm.auto import tqdm
+
+    leaves = _free_leaves(params, bounds or {}, tuple(fixed))
+    if not leaves:
+        raise ValueError("there is nothing to learn: no free parameter with a declared domain")
+    problem = _Problem(objective, params, (), leaves)
+    adam = optax.adam(optax.cosine_decay_schedule(rate, steps, alpha=0.1))
+    theta, state, path, late = problem.start, adam.init(problem.start), [], []
+    hidden = None if progress is None else not progress
+    for i, data in enumerate(
+        tqdm(batches, total=steps, desc="learning", disable=hidden, delay=0.0 if progress else 2.0)
+    ):
+        problem.data = data
+        value, slope = problem(theta)
+        path.append({"value": value, **problem.learned(theta)})
+        move, state = adam.update(slope, state)
+        theta = np.clip(theta + np.asarray(move), *np.transpose(problem.box))
+        if 4 * i >= 3 * steps:
+            late.append(theta)
+    theta = np.mean(late, axis=0)
+    value = float(np.mean([step["value"] for step in path[-len(late) :]]))
+    on_bound = tuple(_on_bound(leaves, np.split(theta, problem.sizes)))
+    message = f"{len(path)} steps of Adam on batches"
+    return Optimum(problem.params(theta), value, True, message, problem.evaluations, tuple(path), on_bound)
+
+
 def _on_bound(leaves: list[_Leaf], parts: list[Array]) -> list[str]:
     out = []
     for leaf, part in zip(leaves, parts, strict=True):

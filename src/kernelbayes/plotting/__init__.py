@@ -1,7 +1,9 @@
 """Figures. Matplotlib is imported on use, and so is this package: by `plot` methods, the demos and the command line."""
 
 from ._calibration import calibration
+from ._classes import balance, class_map, input_relevance, reliability
 from ._embeddings import conditional_density, posterior_densities
+from ._learning import learning
 from ._parameters import pairs, predictive, relevance
 from ._style import ACCENT, FAINT, INK, SECOND, new_figure
 from ._tracks import track, track_plane
@@ -11,13 +13,18 @@ __all__ = [
     "FAINT",
     "INK",
     "SECOND",
+    "balance",
     "calibration",
+    "class_map",
     "conditional_density",
+    "input_relevance",
+    "learning",
     "new_figure",
     "pairs",
     "posterior_densities",
     "predictive",
     "relevance",
+    "reliability",
     "track",
     "track_plane",
 ]

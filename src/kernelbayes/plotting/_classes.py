@@ -1,0 +1,270 @@
+"""Classifiers: whether their probabilities can be trusted, where they are unsure, what they look at, how they learned."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import _check
+from .._typing import Array, ArrayLike
+from ..classification import _scores
+from ..classification._probabilities import ProbabilisticClassifier
+from ..rules import multiclass
+from ._style import ACCENT, FAINT, INK, SECOND, first_of_each, new_figure
+
+# Told apart by colour-blind eyes as well: Okabe and Ito's, in an order that keeps neighbours unlike when they fade.
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#f0e442", "#56b4e9", "#555555")
+_MARKERS = "osD^vPX*"
+# The share of cases that the bars of chance hold, and the points of a bin below which it says next to nothing.
+_CHANCE, _FEW = 0.95, 5
+# Points shown, classes named in a legend, and orders of magnitude below the largest relevance that an image tells apart.
+_MOST_POINTS, _MOST_NAMED, _DECADES = 1000, 20, 3.0
+_DOTTED = 60  # steps up to which each is a dot
+_LEAST_SHADE = 0.12  # of a colour where classes are alike: it is still seen which one is ahead
+
+
+# ----------------------------------------------------------------------------------------------------- reliability
+
+
+def reliability(probabilities: ArrayLike, positions: ArrayLike, *, bins: int = _scores.BINS) -> Any:
+    """How often the predicted class is right against how probable it was said to be, in bins, and how many are in each.
+
+    With two classes it is how often the second one is true against its probability: both ends can then be seen. Grey bars
+    hold the share in 95 of 100 cases if the probabilities are right. Bins outside are red; those of fewer than five points
+    are hollow. The expected calibration error in the title is that of the most probable class.
+
+    Args:
+        probabilities: predicted (t, m).
+        positions: of the true class of each row among the columns (t,).
+        bins: how many, of equal width.
+    """
+    P, positions = _scores.checked_predictions(probabilities, positions)
+    bins = _check.count(bins, "bins")
+    two = P.shape[1] == 2
+    said, happened = (P[:, 1], positions.astype(float)) if two else _scores.top_class(P, positions)
+    found = _scores.binned(said, happened, bins)
+    figure, (above, below) = new_figure(1, (5.0, 5.4), rows=2)
+    grid = above.get_gridspec()
+    grid.set_height_ratios([3.2, 1.0])
+    _shares(above, found, two)
+    below.bar((found.place + 0.5) / bins, found.counts, 0.92 / bins, color=SECOND, alpha=0.55)
+    below.set(xlim=(-0.02, 1.02))
+    below.set_ylabel("points", fontsize=9)
+    below.set_xlabel(f"predicted probability of the {'second' if two else 'most probable'} class", fontsize=9)
+    below.locator_params(axis="y", nbins=3, integer=True)
+    scores = f"expected calibration error {_scores.calibration_error(P, positions, bins):.3f}"
+    above.set_title(
+        f"{len(P):,} points: {scores}, log loss {_scores.log_loss(P, positions):.3f}", fontsize=9, color=INK
+    )
+    return figure
+
+
+def _shares(ax: Any, found: _scores.Bins, two: bool) -> None:
+    from scipy import stats
+
+    counts = found.counts
+    edges = (0.5 - _CHANCE / 2, 0.5 + _CHANCE / 2)
+    low, high = (stats.binom.ppf(edge, counts, found.said) / counts for edge in edges)
+    outside = (found.share < low) | (found.share > high)
+    ax.plot([0, 1], [0, 1], color=FAINT, lw=1.0)
+    few = counts < _FEW
+    bars = (part[~few] for part in (found.said, low, high))
+    ax.vlines(*bars, color=FAINT, alpha=0.45, lw=7, label=f"{100 * _CHANCE:g} % by chance, if right")
+    kinds = (
+        (~few & ~outside, {"color": SECOND, "label": "share found"}),
+        (~few & outside, {"color": ACCENT, "label": "share found, outside of it"}),
+        (few, {"color": SECOND, "mfc": "white", "label": f"the same of fewer than {_FEW} points"}),
+    )
+    for some, look in kinds:
+        if some.any():
+            ax.plot(found.said[some], found.share[some], ls="none", marker="o", ms=6, zorder=3, **look)
+    ax.set(ylim=(-0.02, 1.02))
+    ax.set_ylabel("share of the second class" if two else "share right", fontsize=9)
+    ax.legend(frameon=False, fontsize=8, loc="lower right")
+
+
+# ------------------------------------------------------------------------------------------------------------- map
+
+
+def class_map(
+    model: ProbabilisticClassifier, X: ArrayLike, positions: ArrayLike | None = None, *, resolution: int = 150
+) -> Any:
+    """Classes over two inputs: a colour for each that fades where the model is unsure, and beside it the entropy.
+
+    Args:
+        model: a fitted classifier of two columns.
+        X: points (n, 2) whose range is drawn; they are shown if their classes are given.
+        positions: of the class of each point among `model.classes_`.
+        resolution: points of the grid in each direction.
+    """
+    X = _check.vectors(X, "X")
+    if X.shape[1] != 2:
+        raise ValueError(f"a map has two inputs, but X has {X.shape[1]} columns")
+    resolution = _check.count(resolution, "resolution", at_least=2)
+    across, up = (_reach(column, resolution) for column in X.T)
+    grid = np.stack(np.meshgrid(across, up), axis=-1)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        P = model.predict_proba(grid.reshape(-1, 2))
+    P = P.reshape(resolution, resolution, -1)
+    entropy = multiclass.entropy(P.reshape(-1, P.shape[2])).reshape(P.shape[:2])
+    colours = _colours(P.shape[2])
+    figure, (left, right) = new_figure(2, (10.0, 4.3))
+    box = {"extent": (across[0], across[-1], up[0], up[-1]), "origin": "lower", "aspect": "auto"}
+    left.imshow(_faded(P, entropy, colours), interpolation="bilinear", **box)
+    shown = right.imshow(entropy, cmap="Greys", vmin=0.0, vmax=np.log(P.shape[2]), interpolation="bilinear", **box)
+    figure.colorbar(shown, ax=right, pad=0.02).ax.tick_params(labelsize=8)
+    _boundaries(left, across, up, P, INK)
+    _boundaries(right, across, up, P, ACCENT)
+    _points(figure, left, model.classes_, colours, X, None if positions is None else np.asarray(positions))
+    _name_axes(model, left, right)
+    return figure
+
+
+def _reach(values: Array, resolution: int) -> Array:
+    """A grid a little wider than the points."""
+    room = 0.08 * float(np.ptp(values)) or 0.5
+    return np.linspace(values.min() - room, values.max() + room, resolution)
+
+
+def _colours(classes: int) -> Array:
+    """A colour for each class, as red, green and blue."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
+
+    if classes <= len(_COLOURS):
+        return np.array([to_rgb(colour) for colour in _COLOURS[:classes]])
+    return colormaps["viridis"](np.linspace(0, 1, classes))[:, :3]
+
+
+def _faded(P: Array, entropy: Array, colours: Array) -> Array:
+    """The colour of the most probable class, the whiter the larger the entropy."""
+    sure = np.clip(1.0 - entropy / np.log(P.shape[2]), 0.0, 1.0)
+    strength = (_LEAST_SHADE + (0.8 - _LEAST_SHADE) * sure)[..., None]
+    return 1.0 - strength * (1.0 - colours[P.argmax(2)])
+
+
+def _boundaries(ax: Any, across: Array, up: Array, P: Array, colour: str) -> None:
+    """Lines on which two classes are the most probable ones."""
+    classes = P.shape[2]
+    for c in range(1 if classes == 2 else classes):
+        ahead = P[..., c] - np.delete(P, c, axis=2).max(2)
+        if ahead.min() < 0 < ahead.max():
+            ax.contour(across, up, ahead, levels=[0.0], colors=[colour], linewidths=1.1)
+
+
+def _points(figure: Any, ax: Any, names: Array, colours: Array, X: Array, positions: Array | None) -> None:
+    """Some of the points in the colours of their classes, and a legend."""
+    from matplotlib.lines import Line2D
+
+    look = {"ls": "none", "mec": "white", "mew": 0.6, "ms": 5.5}
+    if positions is not None:
+        _check.same_length(X, positions, "X", "positions")
+        some = np.random.default_rng(0).permutation(len(X))[:_MOST_POINTS]
+        for c in np.unique(positions[some]):
+            own = X[some][positions[some] == c]
+            ax.plot(*own.T, marker=_MARKERS[c % len(_MARKERS)], color=colours[c], **look)
+    handles = [
+        Line2D([], [], marker=_MARKERS[c % len(_MARKERS)], color=colours[c], label=str(name), **look)
+        for c, name in enumerate(names[:_MOST_NAMED])
+    ]
+    figure.legend(handles=handles, frameon=False, fontsize=8, loc="outside upper left", ncols=min(len(handles), 8))
+
+
+def _name_axes(model: ProbabilisticClassifier, left: Any, right: Any) -> None:
+    first, second = getattr(model, "feature_names_in_", ("x0", "x1"))
+    left.set_title("Most probable class, fading where unsure", fontsize=9, color=INK)
+    right.set_title("Entropy in nats", fontsize=9, color=INK)
+    left.set_ylabel(second, fontsize=9)
+    for ax in (left, right):
+        ax.set_xlabel(first, fontsize=9)
+
+
+# ------------------------------------------------------------------------------------------------------- relevance
+
+
+def input_relevance(model: Any, *, most: int = 30, shape: tuple[int, int] | None = None) -> Any:
+    """How much each column of x matters to a classifier: its spread over its lengthscale, as bars, most first.
+
+    Args:
+        model: a fitted classifier with `relevance()`.
+        most: bars at most.
+        shape: height and width, if columns are pixels: relevance is drawn over the image, on a logarithmic scale.
+    """
+    table = model.relevance()
+    values = {name: table[name]["relevance"] for name in table}
+    return (
+        _relevance_bars(values, _check.count(most, "most")) if shape is None else _relevance_image(model, values, shape)
+    )
+
+
+def _relevance_bars(values: dict[str, float], most: int) -> Any:
+    names = list(values)[:most]
+    figure, ax = new_figure(1, (6.4, 1.1 + 0.26 * len(names)))
+    ax.barh(np.arange(len(names)), [values[name] for name in names], height=0.7, color=SECOND)
+    ax.set(yticks=np.arange(len(names)), yticklabels=names, ylim=(len(names) - 0.4, -0.6))
+    ax.set_xlabel("relevance: spread / lengthscale", fontsize=9)
+    ax.tick_params(axis="y", length=0)
+    some = f" (the first {len(names)} of {len(values)})" if len(names) < len(values) else ""
+    ax.set_title(f"Relevance of the inputs{some}", fontsize=9, color=INK)
+    return figure
+
+
+def _relevance_image(model: Any, values: dict[str, float], shape: tuple[int, int]) -> Any:
+    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(len(values))])
+    if len(shape) != 2 or np.prod(shape) != len(values):
+        raise ValueError(f"shape must be a height and a width with {len(values)} pixels in all, got {shape}")
+    ordered = np.array([values[str(name)] for name in names]).reshape(shape)
+    seen = np.ma.masked_less_equal(ordered, 0.0)  # columns that never vary
+    if seen.mask.all():
+        raise ValueError("no input varies: there is no relevance to draw")
+    logs = np.ma.log10(seen)
+    figure, ax = new_figure(1, (4.9, 0.5 + 3.9 * min(shape[0] / shape[1], 2.0)))
+    ax.set_facecolor("#e4e7eb")
+    top = float(logs.max())
+    image = ax.imshow(logs, cmap="viridis", vmin=max(float(logs.min()), top - _DECADES), vmax=top)
+    figure.colorbar(image, ax=ax, pad=0.02, format=lambda log, _: f"{10**log:.2g}").ax.tick_params(labelsize=8)
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+    grey = " (grey: never varies)" if np.any(seen.mask) else ""
+    ax.set_title(f"Relevance of the inputs{grey}", fontsize=9, color=INK)
+    return figure
+
+
+# --------------------------------------------------------------------------------------------------------- balance
+
+
+def balance(curves: dict[str, Array]) -> Any:
+    """Fit and complexity along the way of an optimiser: how one is paid for with the other while what it minimises falls.
+
+    Args:
+        curves: arrays "fit" and "complexity", an entry for each step, as the `balance()` of a classifier gives them. With
+            "objective", or with a "multiplier" of the complexity, what was minimised is drawn as well. Grey lines are where
+            the multiplier changes.
+    """
+    lacking = [name for name in ("fit", "complexity") if name not in curves]
+    if lacking:
+        raise ValueError(f"curves lack {lacking[0]!r}")
+    fit, complexity = np.asarray(curves["fit"]), np.asarray(curves["complexity"])
+    multiplier = np.asarray(curves.get("multiplier", np.full(len(fit), np.nan)))
+    minimised = np.asarray(curves.get("objective", fit + multiplier * complexity))
+    breaks = np.flatnonzero(np.diff(multiplier)[np.isfinite(np.diff(multiplier))]) + 1
+    steps = np.arange(len(fit))
+    dots = {"marker": "o", "ms": 3} if len(steps) <= _DOTTED else {}
+    figure, (left, right) = new_figure(2, (9.0, 3.6))
+    name = "objective" if "objective" in curves else "fit + multiplier x complexity, which is minimised"
+    for part in np.split(steps, breaks) if np.isfinite(minimised).any() else []:
+        left.plot(part, minimised[part], color=INK, lw=1.6, label=name, **dots)
+    left.plot(steps, fit, color=SECOND, lw=1.6, label="fit: mean loss", **dots)
+    left.set_title("Fit, in nats", fontsize=9, color=INK)
+    right.plot(steps, complexity, color=ACCENT, lw=1.6, **dots)
+    right.set_title("Complexity", fontsize=9, color=INK)
+    for ax in (left, right):
+        ax.set_xlabel("step", fontsize=9)
+        ax.locator_params(axis="x", integer=True)
+        for change in breaks - 0.5:
+            ax.axvline(change, color=FAINT, lw=0.8, zorder=0)
+    figure.legend(*first_of_each(left), frameon=False, fontsize=8, loc="outside upper left", ncols=2)
+    return figure
