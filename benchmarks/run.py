@@ -5,7 +5,7 @@
 
 Every contender runs in a process of its own, pinned to one core with one BLAS thread, so that peak memory is its own and
 thread pools do not decide the outcome. A time is the best of several; what the first call takes beyond that is shown apart
-as compilation and warm-up. Ratios are peer / ours. The table is also written to benchmarks/results.md.
+as compilation and warm-up. Ratios are peer / ours. The table is also written to benchmarks/results.md, row by row.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import simulation
 from timing import best_of
 
 HERE = Path(__file__).parent
+ROWS = HERE / "results.json"
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
@@ -566,16 +567,20 @@ def main(names):
     titles = ("what", "ours", "compile and warm-up", "peak memory", "peer", "ratio", "asked", "also")
     header = f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}"
     print(header, flush=True)
-    rows = []
+    kept = json.loads(ROWS.read_text()) if ROWS.exists() else {}
     for name in names:
-        rows.append(row(name))
-        print(rows[-1], flush=True)
-    if set(names) == set(BENCHMARKS):
-        machine = f"Python {platform.python_version()}, one core of {os.cpu_count()}, {platform.machine()}"
-        text = (
-            f"# Results\n\nWritten by `python benchmarks/run.py` on {machine}.\n\n{header}\n" + "\n".join(rows) + "\n"
-        )
-        (HERE / "results.md").write_text(text)
+        kept[name] = row(name)
+        print(kept[name], flush=True)
+        _write(kept, header)
+
+
+def _write(kept, header):
+    """Keep each row as soon as it is there: a row is of one run, the table may be of several."""
+    machine = f"Python {platform.python_version()}, one core of {os.cpu_count()}, {platform.machine()}"
+    rows = [kept[name] for name in BENCHMARKS if name in kept]
+    text = f"# Results\n\nWritten by `python benchmarks/run.py` on {machine}.\n\n{header}\n" + "\n".join(rows) + "\n"
+    (HERE / "results.md").write_text(text)
+    ROWS.write_text(json.dumps({name: kept[name] for name in BENCHMARKS if name in kept}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

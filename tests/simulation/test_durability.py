@@ -20,7 +20,8 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as tests use
 
 # The simulation package alone, as the whole library takes seconds to import.
 SCRIPT = """
-import sys, types
+import signal, sys, types
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are started without it
 sys.path.insert(0, {here!r})
 sys.modules["kernelbayes"] = types.ModuleType("kernelbayes")
 sys.modules["kernelbayes"].__path__ = [{package!r}]

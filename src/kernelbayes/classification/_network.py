@@ -8,7 +8,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from sklearn.utils.class_weight import compute_sample_weight
 
 from .. import _check
 from .._backend import map_network
@@ -25,7 +24,7 @@ from ..learning._networks import Standardised
 from ..learning._preparing import location_and_spread, network_for, outputs_of, passes, share_to_hold, step_sizes
 from ..learning._training import MOST_FITTED, MOST_HELD, Settings, Training, double, single
 from ..rules import multiclass
-from ._probabilities import ProbabilisticClassifier, checked_labels, distinct, one_hot
+from ._probabilities import ProbabilisticClassifier
 from ._sums import Sums
 
 LEARN = ("bound", "validation")
@@ -161,7 +160,8 @@ class ConditionalEmbeddingNetwork(ProbabilisticClassifier):
         """
         share = self._check_settings()
         rng = _check.generator(self.random_state)
-        sample = self._labelled(X, y, sample_weight)
+        points = check_sample(self, X, MappedKernel(eqx.nn.Identity(), Linear()))
+        sample = self._labelled(points, y, sample_weight)
         train, held = _split(sample.Y, share, rng)
         model = self._train(sample, train, held, rng)
         gram = self._represent(model, sample, rng)
@@ -190,23 +190,6 @@ class ConditionalEmbeddingNetwork(ProbabilisticClassifier):
     def _on_outputs(self) -> Kernel | None:
         """The kernel on the outputs; None if it is their inner product."""
         return None if isinstance(self.kernel, Linear) and self.kernel.offset == 0 else self.kernel
-
-    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> Labelled:
-        """Checked points of positive weight with one-hot labels; sets the classes."""
-        X = check_sample(self, X, MappedKernel(eqx.nn.Identity(), Linear()))
-        y = checked_labels(y)
-        _check.same_length(X, y, "X", "y")
-        weights = np.ones(len(X)) if sample_weight is None else _check.weights(sample_weight, "sample_weight", len(X))
-        if weights.min() < 0:
-            raise ValueError("sample_weight must not be negative")
-        weights = weights * compute_sample_weight(self.class_weight, y)
-        kept = weights > 0
-        if not kept.any():
-            raise ValueError("all sample weights are zero")
-        self.classes_, positions = distinct(y[kept])
-        if len(self.classes_) < 2:
-            raise ValueError("y holds 1 class of positive weight; a classifier needs at least two classes")
-        return Labelled(X[kept], one_hot(positions, len(self.classes_)), weights[kept])
 
     # ----------------------------------------------------------------------------------------------- training
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import _check
 from .._typing import Array, ArrayLike
 from ..learning import Calibrator
+from ..learning._classification import Labelled
 from ..rules import multiclass
 
 _ENTROPIES = ("calibrated", "clipped", "embedded")
@@ -51,8 +53,32 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
     """
 
     classes_: Array
+    class_weight: Any
     calibration_: Calibrator | None
     n_seen_: int
+
+    def _labelled(self, X: Array, y: Any, sample_weight: Any, classes: Any = None) -> Labelled:
+        """Checked points of positive weight with one-hot labels; sets the classes, which may be given."""
+        y = checked_labels(y)
+        _check.same_length(X, y, "X", "y")
+        weights = np.ones(len(X)) if sample_weight is None else _check.weights(sample_weight, "sample_weight", len(X))
+        if weights.min() < 0:
+            raise ValueError("sample_weight must not be negative")
+        weights = weights * compute_sample_weight(self.class_weight, y)
+        kept = weights > 0
+        if not kept.any():
+            raise ValueError("all sample weights are zero")
+        known, positions = distinct(y[kept])
+        if classes is None and len(known) < 2:
+            raise ValueError("y holds 1 class of positive weight; a classifier needs at least two classes")
+        if classes is not None:
+            given = distinct(checked_labels(classes))[0]
+            unknown = np.setdiff1d(known, given)
+            if len(unknown):
+                raise ValueError(f"y holds {unknown[0].item()!r}, which is not among classes {given.tolist()}")
+            positions, known = np.searchsorted(given, y[kept]), given
+        self.classes_ = known
+        return Labelled(X[kept], one_hot(positions, len(known)), weights[kept])
 
     @abc.abstractmethod
     def _raw(self, X: Any) -> Array:

@@ -180,7 +180,9 @@ class Search(NamedTuple):
         """Its arguments after the parameters, for points in random order: one part or two, multiplier and shrinkage."""
         n = len(sample.X)
         multiplier = 0.0 if self.learn == "erm" else self.multiplier
-        multiplier = default_multiplier(sample) if multiplier is None else multiplier
+        if multiplier is None:  # halved where nothing will be tried
+            searched = self.learn == "bound" and self.batch_size is None
+            multiplier = default_multiplier(sample) * (1.0 if searched else 0.5)
         half = n // 2 if self.learn == "validation" else n
         parts = [sample.part(slice(half))] + ([sample.part(slice(half, None))] if half < n else [])
         if pad:
@@ -212,6 +214,7 @@ def learn_hyperparameters(
     """
     n = len(sample.X)
     size = search.size(n)
+    search = search if size < n else search._replace(batch_size=None)
     sample = sample.part(rng.permutation(n))
     few = sample.part(slice(size if size < _TWO_STAGES else _FIRST_STAGE))
     values = [_value(search, start.params, few.scaled(start.scale)) for start in starts]
