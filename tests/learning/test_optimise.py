@@ -127,7 +127,7 @@ def test_the_slope_is_that_of_the_logarithms():
     """By finite differences, at parameters far from one, with a fixed parameter between the free ones."""
     model = Model(kb.Gaussian([0.3, 20.0]), noise=0.05, share=0.2)
     problem = _optimise._Problem(
-        of_model, model, (np.array([3.0, 0.1]), 0.7), _optimise._free_leaves(model, {}, ("share",))
+        of_model, model, (np.array([3.0, 0.1]), 0.7), _optimise.free_leaves(model, {}, ("share",))
     )
     with jax.enable_x64(True):
         value, slope = problem(problem.start)

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,30 +16,25 @@ from .._summary import Summary
 from .._typing import Array, ArrayLike, RandomState
 from ..features import DenseFeatures, Recipe, Subspace, default_recipe, kernel_for
 from ..kernels import Gaussian, Kernel
-from ..kernels._bandwidth import lengthscale_of
 from ..learning import Calibrator, Optimum, explain_edge, fit_calibrator
 from ..learning._classification import (
     MOST_POINTS,
     Labelled,
     Search,
-    Start,
     balance,
     cross_validated,
     learn_hyperparameters,
     least_bound,
     nothing_to_learn,
-    scaled_kernels,
-    starting_points,
 )
+from ..learning._optimise import at_step
+from ..learning._starts import default_starts, grid_kernels, median_kernel, spreads, starts_from
 from ..rules import multiclass
 from ._probabilities import ProbabilisticClassifier, checked_labels, distinct
 from ._sums import Sums
 
 LEARN = ("bound", "validation", "erm", "cv", "median", None)
 _DEFAULT_REG = 1e-3
-_MOST_ARD = 100  # columns up to which each has a lengthscale of its own by default
-_CONSTANT = 1e-12  # a column that varies by less than this share of its size is constant
-_SIMILAR = 1.2  # spreads within this factor of each other are one spread
 _BLOCK_ELEMENTS = 2**22
 _CALIBRATED_ON, _LEAST_CHUNK = 5000, 20
 
@@ -143,11 +137,8 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
             self.coef_ = ridge.coefficients(sample.Y)
             self.calibration_ = self._calibrated(ridge.leave_one_out, sample)
             return self
-        sums = Sums.empty(self.features_.rank, len(self.classes_))
-        for rows in self._blocks(len(sample.X)):
-            sums = sums.plus(self.features_._coordinates(sample.X[rows]), sample.Y[rows], sample.weights[rows])
-        few = sample.part(_some(len(sample.X), _CALIBRATED_ON, rng))
-        self._solve(sums, few)
+        sums = self._added(Sums.empty(self.features_.rank, len(self.classes_)), sample)
+        self._solve(sums, sample.part(_some(len(sample.X), _CALIBRATED_ON, rng)))
         return self
 
     def partial_fit(
@@ -197,9 +188,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
                 raise ValueError("partial_fit needs features of a fixed number, such as kb.Subspace(1000)")
             self._kept, self.n_seen_ = None, 0
             self.sums_ = Sums.empty(self.features_.rank, len(self.classes_))
-        for rows in self._blocks(len(sample.X)):
-            F = self.features_._coordinates(sample.X[rows])
-            self.sums_ = self.sums_.plus(F, sample.Y[rows], sample.weights[rows])
+        self.sums_ = self._added(self.sums_, sample)
         self._solve(self.sums_, self._keep_some(sample))
         return self
 
@@ -209,10 +198,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         _check.option(self.calibration, "calibration", ("loo", None))
         if self.reg is not None:
             _check.positive(self.reg, "reg")
-        if self.multiplier is not None and _check.scalar(self.multiplier, "multiplier") < 0:
-            raise ValueError(f"multiplier must not be negative, got {self.multiplier}")
-        if self.batch_size is not None:
-            _check.count(self.batch_size, "batch_size", at_least=2)
+        self._check_balance()
         if self.ard and self.kernel is not None:
             raise ValueError("ard=True learns the lengthscales of the default kernel; leave kernel=None")
 
@@ -245,7 +231,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         few = sample if in_batches else self.sample_
         given = kernel_for(self.features, self.kernel)
         if self.learn in (None, "median"):
-            self.kernel_ = given or _median_kernel(self.sample_)
+            self.kernel_ = given or median_kernel(self.sample_)
         if self.learn is None:
             size = float(np.mean(self.kernel_._diag(self.sample_.X)))
             self.reg_ = _DEFAULT_REG * size if self.reg is None else float(self.reg)
@@ -257,25 +243,6 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
             learned_on = min(len(few.X), self.batch_size or len(few.X)) / (2 if self.learn == "validation" else 1)
             self.reg_ *= float(np.sqrt(learned_on / len(sample.X)))
 
-    def _patterns(self, sample: Labelled) -> list[Array]:
-        """Lengthscales to start from: in proportion to the spread of each column, or one for columns of one unit."""
-        X, spread = sample.X, _spread(sample)
-        varies = spread > 0.0
-        width = np.sqrt(max(int(varies.sum()), 1))
-        each = width * np.where(varies, spread, 1.0)
-        common = np.full(X.shape[1], width * np.sqrt(np.mean(spread[varies] ** 2)) if varies.any() else 1.0)
-        similar = not varies.any() or spread[varies].max() < _SIMILAR * spread[varies].min()
-        return [each] if similar else [each, common]
-
-    def _candidates(self, sample: Labelled, given: Kernel | None) -> list[Start]:
-        if given is not None:
-            return starting_points([given], self.reg, np.asarray(1.0), sample.X)
-        columns = sample.X.shape[1]
-        ard = columns <= _MOST_ARD if self.ard is None else self.ard
-        kernels = scaled_kernels(np.ones(columns) if ard else np.asarray(1.0))
-        scales = self._patterns(sample)
-        return [start for scale in scales for start in starting_points(kernels, self.reg, scale, sample.X)]
-
     def _descend(self, sample: Labelled, given: Kernel | None, rng: np.random.Generator) -> None:
         search = Search(str(self.learn), self.multiplier, self.batch_size, progress=self.verbose or None)
         fixed = () if self.reg is None else ("reg",)
@@ -283,7 +250,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
             self.kernel_ = given
             self.reg_ = float(self.reg) if self.reg is not None else least_bound(given, sample, search, rng)
             return
-        starts = self._candidates(sample, given)
+        starts = default_starts(sample, self.reg, self.ard) if given is None else starts_from(given, sample, self.reg)
         if nothing_to_learn(starts[0], fixed):
             self.kernel_, self.reg_ = starts[0].params.kernel, float(starts[0].params.reg)
             return
@@ -296,22 +263,21 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         _tell_edges(found)
 
     def _cross_validate(self, sample: Labelled, rng: np.random.Generator) -> None:
-        if self.learn == "cv":
-            given = kernel_for(self.features, self.kernel)
-            kernels: list[Kernel] = [given] if given else []
-            if not kernels:
-                for scale in self._patterns(sample):
-                    kernels += [Gaussian(factor * scale) for factor in (3.0, 1.0, 1 / 3, 1 / 10)]
-        else:
-            kernels = [self.kernel_]
+        given = self.kernel_ if self.learn == "median" else kernel_for(self.features, self.kernel)
+        kernels = grid_kernels(sample) if given is None else [given]
         self.kernel_, reg = cross_validated(kernels, sample, self.reg, rng)
         self.reg_ = float(reg)
 
     # -------------------------------------------------------------------------------------------- solving
 
+    def _added(self, sums: Sums, sample: Labelled) -> Sums:
+        """Sums with further points, block by block."""
+        for rows in self._blocks(len(sample.X)):
+            sums = sums.plus(self.features_._coordinates(sample.X[rows]), sample.Y[rows], sample.weights[rows])
+        return sums
+
     def _solve(self, sums: Sums, few: Labelled) -> None:
-        factor = multiclass.factorised(sums.core, sums.total, self.reg_)
-        self.coef_ = multiclass.solution(factor, sums.right)
+        factor, self.coef_ = sums.solved(self.reg_)
 
         def left_out(Y: Array) -> Array:
             parts = [
@@ -369,7 +335,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         lengthscale = getattr(self.kernel_, "lengthscale", None)
         if lengthscale is None or not hasattr(self, "n_features_in_"):
             raise ValueError(f"relevance is read off lengthscales, which {self.kernel_} has not")
-        spread = _spread(self.sample_)
+        spread = spreads(self.sample_)
         lengthscales = np.broadcast_to(lengthscale, spread.shape)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(spread))])
         rows = {
@@ -393,7 +359,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         if self.tuning_ is None:
             raise ValueError(f"nothing was learned step by step with learn={self.learn!r}")
         scaled = self.sample_.scaled(self.scale_)
-        sides = [balance(_at(self.tuning_.params, step), scaled) for step in self.tuning_.path]
+        sides = [balance(at_step(self.tuning_.params, step), scaled) for step in self.tuning_.path]
         return {
             "fit": np.array([side.fit for side in sides]),
             "complexity": np.array([side.complexity for side in sides]),
@@ -419,40 +385,8 @@ def _some(n: int, most: int, rng: np.random.Generator) -> Any:
     return slice(None) if n <= most else rng.permutation(n)[:most]
 
 
-def _spread(sample: Labelled) -> Array:
-    """Standard deviation of each column."""
-    shares = sample.weights / sample.weights.sum()
-    spread = np.sqrt(shares @ (sample.X - shares @ sample.X) ** 2)
-    return np.where(spread > _CONSTANT * np.abs(sample.X).max(0), spread, 0.0)  # rounding does not vary
-
-
-def _median_kernel(sample: Labelled) -> Gaussian:
-    """Gaussian with the median distance between points, each column having been divided by its spread."""
-    spread = _spread(sample)
-    unit = np.where(spread > 0, spread, 1.0)
-    return Gaussian(unit * (lengthscale_of(sample.X / unit, "X") if spread.any() else 1.0))
-
-
 def _joined(a: Labelled, b: Labelled) -> Labelled:
     return Labelled(*(np.concatenate(pair) for pair in ((a.X, b.X), (a.Y, b.Y), (a.weights, b.weights))))
-
-
-def _at(params: Any, step: dict[str, Any]) -> Any:
-    """The parameters at a step of the way."""
-    for name, value in step.items():
-        if name not in ("value", "multiplier"):
-            parts = name.split(".")
-            params = eqx.tree_at(lambda p, parts=parts: _leaf(p, parts), params, value)
-    return params
-
-
-def _leaf(owner: Any, parts: list[str]) -> Any:
-    for part in parts:
-        if isinstance(owner, (list, tuple)):
-            owner = owner[int(part)]
-        else:
-            owner = owner[part] if isinstance(owner, dict) else getattr(owner, part)
-    return owner
 
 
 def _tell_edges(found: Optimum) -> None:

@@ -180,10 +180,7 @@ class ConditionalEmbeddingNetwork(ProbabilisticClassifier):
         _check.option(self.learn, "learn", LEARN)
         _check.option(self.calibration, "calibration", CALIBRATION)
         _check.positive(self.reg, "reg")
-        if self.multiplier is not None and _check.scalar(self.multiplier, "multiplier") < 0:
-            raise ValueError(f"multiplier must not be negative, got {self.multiplier}")
-        if self.batch_size is not None:
-            _check.count(self.batch_size, "batch_size", at_least=2)
+        self._check_balance()
         return share_to_hold(self.validation)
 
     @property
@@ -264,11 +261,9 @@ class ConditionalEmbeddingNetwork(ProbabilisticClassifier):
             sums = sums.plus(F[~last[rows]], block.Y[~last[rows]], block.weights[~last[rows]])
         F = np.concatenate(kept)
         if by_held:
-            factor = multiclass.factorised(sums.core, sums.total, self.reg_)
-            self.calibration_ = self._calibrated(F @ multiclass.solution(factor, sums.right), few)
+            self.calibration_ = self._calibrated(F @ sums.solved(self.reg_)[1], few)
         sums = sums.plus(F, few.Y, few.weights)
-        factor = multiclass.factorised(sums.core, sums.total, self.reg_)
-        self.coef_ = multiclass.solution(factor, sums.right)
+        factor, self.coef_ = sums.solved(self.reg_)
         if not by_held:
             left_out = multiclass.left_out(factor, F, self.coef_, few.Y, few.weights)
             self.calibration_ = self._calibrated(left_out, few)

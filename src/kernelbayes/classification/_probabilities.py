@@ -54,8 +54,17 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
 
     classes_: Array
     class_weight: Any
+    multiplier: float | None
+    batch_size: int | None
     calibration_: Calibrator | None
     n_seen_: int
+
+    def _check_balance(self) -> None:
+        """Complain about a weight of the complexity or a size of batches that makes no sense."""
+        if self.multiplier is not None and _check.scalar(self.multiplier, "multiplier") < 0:
+            raise ValueError(f"multiplier must not be negative, got {self.multiplier}")
+        if self.batch_size is not None:
+            _check.count(self.batch_size, "batch_size", at_least=2)
 
     def _labelled(self, X: Array, y: Any, sample_weight: Any, classes: Any = None) -> Labelled:
         """Checked points of positive weight with one-hot labels; sets the classes, which may be given."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import equinox as eqx
 import numpy as np
 
-from .._linalg import add_outer, mirror_lower
+from .._linalg import add_outer, mirror_lower, solve
 from .._typing import Array
+from ..rules import conditional
 
 
 class Sums(eqx.Module):
-    """`F' D F`, `F' D Y` and the sum of weights, over any number of chunks."""
+    """`F' D F`, `F' D Y` and the sum of weights, over any number of chunks.
+
+    Adding to it takes its first matrix over, so that one of many features is never held twice: use the result.
+    """
 
     lower: Array  # triangle of F' D F
     right: Array
@@ -31,3 +35,8 @@ class Sums(eqx.Module):
     def core(self) -> Array:
         """`F' D F`."""
         return mirror_lower(self.lower)
+
+    def solved(self, reg: float) -> tuple[Array, Array]:
+        """The factor of `F' D F + n reg I`, and the coefficients that predict Y."""
+        factor = conditional.operator(self.core, self.total, reg)
+        return factor, solve(factor, self.right)

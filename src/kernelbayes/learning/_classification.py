@@ -36,7 +36,7 @@ from ..kernels import Gaussian, Kernel, dense_gram
 from ..rules import multiclass
 from ._calibration import fit_calibrator
 from ._conditional import ConditionalParameters
-from ._optimise import Optimum, _free_leaves, minimise, minimise_in_batches
+from ._optimise import Optimum, free_leaves, minimise, minimise_in_batches
 
 LEAST = 1e-15  # the threshold epsilon of the loss (3.13), as in section 3.10
 MOST_POINTS = 1024
@@ -48,7 +48,6 @@ _FIRST_STAGE, _TWO_STAGES = 512, 768
 _TOLERANCE = 1e-5
 # Lengthscales are drawn together by this much over n, times the sum of squares of their logarithms about the mean.
 _SHRINKAGE = 3.0
-_LENGTHSCALES, _REGS = (3.0, 1.0, 1 / 3), (1e-1, 1e-2, 1e-4)
 _REACH, REG_BOUNDS = 100.0, (1e-10, 10.0)
 GRID = np.geomspace(1e-8, 1.0, 17)  # of regularisers, relative to the kernel's mean diagonal
 _FOLDS = 5
@@ -146,11 +145,14 @@ def validation(
     return fit + multiplier * complexity + _drawn_together(params.kernel, shrinkage)
 
 
+def label_entropy(sample: Labelled) -> float:
+    """What a model that ignores x has to pay: the entropy of the labels, in nats."""
+    return float(multiclass.entropy((sample.weights @ sample.Y / sample.weights.sum())[None])[0])
+
+
 def default_multiplier(sample: Labelled) -> float:
     """The weight of the complexity to start from: see the head of this file."""
-    shares = sample.weights @ sample.Y / sample.weights.sum()
-    shares = shares[shares > 0]
-    entropy = -(shares @ np.log(shares))
+    entropy = label_entropy(sample)
     return float(max(entropy, np.exp(entropy - 1.0)) / np.sqrt(np.count_nonzero(sample.weights)))
 
 
@@ -325,24 +327,9 @@ def _value(search: Search, params: ConditionalParameters, sample: Labelled) -> f
     return value if np.isfinite(value) else np.inf
 
 
-def starting_points(kernels: list[Kernel], reg: float | None, scale: Array, X: Array) -> list[Start]:
-    """Each kernel with each of a few regularisers, which are relative to its mean diagonal at the points."""
-    starts = []
-    for kernel in kernels:
-        size = float(kernel._diag(X / scale).mean())
-        for start in (size * np.array(_REGS)) if reg is None else (reg,):
-            starts.append(Start(ConditionalParameters(kernel, start), scale, size))
-    return starts
-
-
 def nothing_to_learn(start: Start, fixed: tuple[str, ...]) -> bool:
     """Whether all is given: a kernel without parameters, and the regulariser."""
-    return not _free_leaves(start.params, {}, fixed)
-
-
-def scaled_kernels(lengthscale: Array) -> list[Kernel]:
-    """Gaussian kernels with all lengthscales a few times longer or shorter."""
-    return [Gaussian(factor * lengthscale) for factor in _LENGTHSCALES]
+    return not free_leaves(start.params, {}, fixed)
 
 
 def cross_validated(

@@ -26,9 +26,9 @@ import numpy as np
 from .._typing import AnyArray
 from ..kernels import Kernel
 from ..rules import multiclass
-from ._classification import Balance, Labelled, balance, explicit_balance
+from ._classification import Balance, Labelled, balance, explicit_balance, label_entropy
 from ._conditional import ConditionalParameters
-from ._optimise import _free_leaves
+from ._optimise import free_leaves
 from ._training import Objective
 
 _LEAST_REG = 1e-6  # in single precision, the least that keeps a Gram matrix definite
@@ -66,7 +66,7 @@ class Given(NamedTuple):
 
 def started(network: Any, kernel: Kernel | None, reg: float, multiplier: float, scale: float) -> tuple[Model, Given]:
     """A model to train from, and what goes with it."""
-    leaves = [] if kernel is None else _free_leaves(kernel, {}, ())
+    leaves = [] if kernel is None else free_leaves(kernel, {}, ())
     model = Model(network, tuple(np.asarray(np.log(leaf.value)) for leaf in leaves), np.asarray(np.log(reg)))
     return model, Given(np.asarray(multiplier), np.asarray(scale), kernel, tuple(leaf.index for leaf in leaves))
 
@@ -136,9 +136,7 @@ def default_multiplier(train: Labelled, fitted: int) -> float:
     slightly worse, and several times as much made small networks ignore x where labels are noisy. Early stopping guards
     against repeating labels.
     """
-    shares = train.weights @ train.Y / train.weights.sum()
-    shares = shares[shares > 0]
-    return float(-(shares @ np.log(shares)) / np.sqrt(fitted))
+    return float(label_entropy(train) / np.sqrt(fitted))
 
 
 def objective(learn: str, kernel: Kernel | None) -> Objective:

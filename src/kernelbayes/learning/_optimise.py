@@ -89,7 +89,7 @@ def _named_leaves(params: Any) -> list[tuple[str, str | None, Any]]:
     return out
 
 
-def _free_leaves(params: Any, bounds: Mapping[str, tuple[float, float]], fixed: Iterable[str]) -> list[_Leaf]:
+def free_leaves(params: Any, bounds: Mapping[str, tuple[float, float]], fixed: Iterable[str]) -> list[_Leaf]:
     named = _named_leaves(params)
     known = {name for name, _, _ in named}
     for name in [*bounds, *fixed]:
@@ -106,6 +106,14 @@ def _free_leaves(params: Any, bounds: Mapping[str, tuple[float, float]], fixed: 
             raise ValueError(f"the bounds of {name} must be positive and rising, got ({low:g}, {high:g})")
         leaves.append(_Leaf(name, index, value, low, high))
     return leaves
+
+
+def at_step(params: Any, step: Mapping[str, Any]) -> Any:
+    """The parameters as they were at a step of the path of an optimum; what else is recorded there is left aside."""
+    flat, structure = jax.tree_util.tree_flatten(params)
+    for index, (name, _, _) in enumerate(_named_leaves(params)):
+        flat[index] = step.get(name, flat[index])
+    return jax.tree_util.tree_unflatten(structure, flat)
 
 
 @functools.lru_cache(maxsize=64)
@@ -214,7 +222,7 @@ def minimise(
         (np.float64(3.0), True)
     """
     _check.count(restarts, "restarts", at_least=0)
-    leaves = _free_leaves(params, bounds or {}, tuple(fixed))
+    leaves = free_leaves(params, bounds or {}, tuple(fixed))
     if not leaves:
         raise ValueError("there is nothing to learn: no free parameter with a declared domain")
     problem = _Problem(objective, params, data, leaves)
@@ -260,7 +268,7 @@ def minimise_in_batches(
     import optax  # slow to import, and needed only here
     from tqdm.auto import tqdm
 
-    leaves = _free_leaves(params, bounds or {}, tuple(fixed))
+    leaves = free_leaves(params, bounds or {}, tuple(fixed))
     if not leaves:
         raise ValueError("there is nothing to learn: no free parameter with a declared domain")
     problem = _Problem(objective, params, (), leaves)

@@ -17,7 +17,7 @@ from .._linalg import Gram, cholesky, solve
 from .._typing import AnyArray
 
 
-def operator(core: AnyArray, n: int, reg: AnyArray) -> AnyArray:
+def operator(core: AnyArray, n: float, reg: AnyArray) -> AnyArray:
     """Cholesky factor of `F' F + n reg I` (or `K + n reg I`): all of the operator that does not depend on x."""
     return cholesky(core, "the regularised Gram matrix", n * reg)
 

@@ -12,9 +12,9 @@ r"""Multiclass conditional embeddings: class probabilities by regression on one-
 | `h-tilde`, `h-hat`, entropies | 3.8, 3.12 | `entropy`, `embedded_entropy` |
 | `r`, complexity | 3.17 | `complexity` |
 
-With weights d on the sample, D = diag(d) and n their sum, :math:`W = (F^\top D F + n \lambda I)^{-1} F^\top D Y`.
-Multiplying the kernel by a number and `reg` by the same one changes neither the probabilities nor `r`: a stationary kernel
-needs no scale here.
+With weights d on the sample, D = diag(d) and n their sum, :math:`W = (F^\top D F + n \lambda I)^{-1} F^\top D Y`; the factor
+of what is inverted is `conditional.operator`. Multiplying the kernel by a number and `reg` by the same one changes neither
+the probabilities nor `r`: a stationary kernel needs no scale here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._backend import namespace
-from .._linalg import cholesky, solve, solve_definite, solve_lower
+from .._linalg import solve_definite, solve_lower
 from .._typing import AnyArray, Array
 
 
@@ -46,11 +46,6 @@ def complexity(squared_norm: AnyArray, diagonal: AnyArray) -> AnyArray:
     return xp.sqrt(square + np.finfo(square.dtype).tiny)
 
 
-def factorised(core: Array, total: float, reg: float) -> Array:
-    """Cholesky factor of `F' D F + n reg I`."""
-    return cholesky(core, "the regularised core of the features", total * reg)
-
-
 def left_out(factor: Array, F: Array, coefficients: Array, Y: Array, weights: Array) -> Array:
     """Probabilities (t, m) at some points of the sample, each without itself.
 
@@ -60,11 +55,6 @@ def left_out(factor: Array, F: Array, coefficients: Array, Y: Array, weights: Ar
     half = solve_lower(factor, F.T)
     leverage = np.minimum(weights * (half * half).sum(0), 1.0 - 1e-12)[:, None]
     return (F @ coefficients - leverage * Y) / (1.0 - leverage)
-
-
-def solution(factor: Array, right: Array) -> Array:
-    """Coefficients W from the factor and `F' D Y`."""
-    return solve(factor, right)
 
 
 def clip_normalised(P: Array) -> Array:
