@@ -29,6 +29,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,8 @@ _PRICE_OF_DIFFERENCE = 0.02
 _MOST_NOISE = 0.5
 # A likelihood should rest on so many simulations; a factor e fewer costs so many nats.
 _ENOUGH, _PRICE_OF_FEW = 10.0, 0.1
+# Settings whose matrices are kept in a search.
+_KEPT = 3
 BETA_BOUNDS, REG_BOUNDS, EPSILON_BOUNDS = (0.02, 20.0), (1e-12, 10.0), (1e-3, 30.0)
 
 
@@ -95,6 +98,26 @@ class Replicates:
         """Squared distances (T, m) of the points from the parameters."""
         return squared_distances(self.points, self.Z)
 
+    @functools.cached_property
+    def grams(self) -> Callable[[float], tuple[Array, Array]]:
+        """Gram matrices (m, m) of the parameters and (T, m) with the points, at a lengthscale.
+
+        The last few are kept, here and in `operators`: a search without slopes changes one setting at a time.
+        """
+        return functools.lru_cache(_KEPT)(
+            lambda beta: (np.exp(self.between * (-0.5 / beta**2)), np.exp(self.across * (-0.5 / beta**2)))
+        )
+
+    @functools.cached_property
+    def operators(self) -> Callable[[float, float], tuple[Array, Array]]:
+        """Factor of the regularised Gram matrix, and columns (m, R) of its inverse, at a lengthscale and regulariser."""
+
+        def at(beta: float, reg: float) -> tuple[Array, Array]:
+            factor = kernel_means.operator(self.grams(beta)[0], reg, self.ratio)
+            return factor, kernel_means.inverse_columns(factor, self.rows)
+
+        return functools.lru_cache(_KEPT)(at)
+
 
 def noise_floor(values: AnyArray) -> AnyArray:
     """How far estimated likelihoods (T, ...) fall below zero; at most a share of the largest, so that something is left."""
@@ -119,8 +142,7 @@ def score(own: AnyArray, elsewhere: AnyArray, weights: AnyArray, shares: AnyArra
 
 def kappa_of(squares: AnyArray, epsilon: AnyArray) -> AnyArray:
     """Epsilon-kernels without their constant, from squared differences (..., g)."""
-    xp = namespace(squares, epsilon)
-    return xp.exp(-0.5 * (squares / epsilon**2).sum(-1))
+    return namespace(squares, epsilon).exp(squares @ (-0.5 / epsilon**2))
 
 
 def price_of_few(kappa: AnyArray, rows: AnyArray) -> AnyArray:
@@ -137,12 +159,12 @@ def price_of_few(kappa: AnyArray, rows: AnyArray) -> AnyArray:
 
 def posterior_score(scales: Scales, sample: Replicates) -> float:
     """The objective `posterior` at one setting."""
-    L = np.exp(sample.between * (-0.5 / scales.beta**2))
-    factor = kernel_means.operator(L, scales.reg, sample.ratio)
+    L, across = sample.grams(scales.beta)
+    factor, inverse = sample.operators(scales.beta, scales.reg)
     kappa = kappa_of(sample.squares, scales.epsilon)
-    V = kernel_means.weights_without(factor, kappa, sample.rows)
+    V = kernel_means.weights_without(factor, kappa, sample.rows, inverse)
     own = (L[sample.rows] * V.T).sum(1)
-    value = score(own, np.exp(sample.across * (-0.5 / scales.beta**2)) @ V, sample.weights, sample.shares)
+    value = score(own, across @ V, sample.weights, sample.shares)
     return float(value - price_of_few(kappa, sample.rows))
 
 
@@ -153,13 +175,12 @@ class EpsilonLoss:
     """
 
     def __init__(self, scales: Scales, sample: Replicates):
-        L = np.exp(sample.between * (-0.5 / scales.beta**2))
-        factor = kernel_means.operator(L, scales.reg, sample.ratio)
-        rows = sample.rows
+        L, across = sample.grams(scales.beta)
+        factor, columns = sample.operators(scales.beta, scales.reg)
+        rows, inverse = sample.rows, columns.T
         each = np.arange(len(rows))
-        # rows (R, m) of (L + m reg I)^-1, and what takes values at the simulations to the points and to the parameters
-        inverse = np.asarray(solve(factor, np.eye(len(L))[:, rows])).T
-        self.smoother = np.asarray(solve(factor, np.exp(sample.across * (-0.5 / scales.beta**2)).T)).T
+        # what takes values at the simulations to the points and to the parameters
+        self.smoother = np.asarray(solve(factor, across.T)).T
         self.to_rows = np.asarray(solve(factor, L[:, rows])).T
         self.ratio = inverse / inverse[each, rows][:, None]
         self.at_rows, self.own = self.smoother[:, rows], self.to_rows[each, rows]
@@ -168,8 +189,8 @@ class EpsilonLoss:
         self.others[rows, each] = 0.0
 
     def __call__(self, log_epsilon: Array) -> tuple[float, Array]:
-        squares = self.sample.squares * np.exp(-2.0 * log_epsilon)
-        K = np.exp(-0.5 * squares.sum(-1))
+        squares = self.sample.squares
+        K = kappa_of(squares, np.exp(log_epsilon))
         left_out = (self.ratio * K.T).sum(1)
         elsewhere = self.smoother @ K - self.at_rows * left_out
         own = (self.to_rows * K.T).sum(1) - self.own * left_out
@@ -177,7 +198,7 @@ class EpsilonLoss:
         through = -(elsewhere_slope * self.at_rows).sum(0) - own_slope * self.own
         K_slope = self.smoother.T @ elsewhere_slope + self.to_rows.T * own_slope + self.ratio.T * through
         few, few_slope = self._few(K)
-        slope = np.einsum("jr,jrg->g", (few_slope - K_slope) * K, squares)
+        slope = ((few_slope - K_slope) * K).ravel() @ squares.reshape(-1, squares.shape[-1]) * np.exp(-2.0 * log_epsilon)
         apart = log_epsilon - log_epsilon.mean()
         price = _PRICE_OF_DIFFERENCE * (apart**2).mean()
         return price + few - value, slope + 2.0 * _PRICE_OF_DIFFERENCE * apart / len(apart)

@@ -48,10 +48,18 @@ def marginal(v: AnyArray, mu: AnyArray) -> AnyArray:
     return mu @ v
 
 
-def weights_without(factor: AnyArray, kappa: AnyArray, rows: AnyArray) -> AnyArray:
-    """Weights (m, t) where observation t is simulation `rows[t]`, learned without that simulation."""
-    xp = namespace(factor, kappa)
-    inverse = solve(factor, xp.eye(kappa.shape[0])[:, rows])
+def inverse_columns(factor: AnyArray, rows: AnyArray) -> AnyArray:
+    """Columns `rows` of `S = (L + m lambda I)^-1`."""
+    return solve(factor, namespace(factor).eye(factor.shape[0])[:, rows])
+
+
+def weights_without(factor: AnyArray, kappa: AnyArray, rows: AnyArray, inverse: AnyArray | None = None) -> AnyArray:
+    """Weights (m, t) where observation t is simulation `rows[t]`, learned without that simulation.
+
+    `inverse` are the `inverse_columns` of these rows, where they are at hand.
+    """
+    if inverse is None:
+        inverse = inverse_columns(factor, rows)
     alpha = solve(factor, kappa)
-    each = xp.arange(len(rows))
+    each = namespace(factor, kappa).arange(len(rows))
     return alpha - inverse * (alpha[rows, each] / inverse[rows, each])
