@@ -400,3 +400,12 @@ def _expected(estimator):
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("kernel", [kb.Gaussian(1e-3), kb.Gaussian(1e4), kb.Laplace(1e-3), kb.Gaussian([1e-3, 2e-3])])
+def test_a_kernel_of_the_wrong_size_is_only_where_learning_starts(kernel):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y = X[:, 0] * X[:, 1] > 0
+    model = kb.ConditionalEmbeddingClassifier(kernel, random_state=0).fit(X[:150], y[:150])
+    assert type(model.kernel_) is type(kernel) and model.kernel_.lengthscale.shape == kernel.lengthscale.shape
+    assert model.score(X[150:], y[150:]) > 0.85

@@ -49,7 +49,8 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
     the model; leave-one-out predictions, which come in closed form, calibrate the probabilities.
 
     Args:
-        kernel: kernel of x. By default Gaussian. If given, its parameters are where learning starts.
+        kernel: kernel of x. By default Gaussian. If given, its parameters are where learning starts, beside lengthscales
+            that the points suggest; with one lengthscale it takes the columns in the units they have.
         learn: how hyperparameters are chosen. "bound": fit on the sample plus complexity, the bound (3.18); "validation":
             fit on a random half of it (3.19); "erm": fit on the sample alone, which overfits; "cv": five folds over a grid;
             "median": the lengthscale is the median distance between points in units of their spread, the regulariser from
@@ -66,7 +67,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
             points, or on 1,024 of more, at once.
         calibration: "loo", or None for clip-normalised probabilities (3.6).
         class_weight: "balanced", or a dictionary from label to weight, as in scikit-learn.
-        verbose: show progress on long work.
+        verbose: show the progress of batches and of blocks of a large sample.
         random_state: seed for whatever is drawn at random.
 
     Attributes:

@@ -193,7 +193,10 @@ class ConditionalEmbeddingNetwork(ProbabilisticClassifier):
     def _train(self, sample: Labelled, train: Array, held: Array, rng: np.random.Generator) -> Model:
         """The trained model; sets network, kernel, curve and best epoch."""
         network = network_for(sample.X, self.network, rng)
-        size = self._batch_size(len(train), outputs_of(network, sample.X.shape[1:]))
+        outputs = outputs_of(network, sample.X.shape[1:])
+        if self.kernel is not None:
+            self.kernel._check_width(outputs, "the network's output")
+        size = self._batch_size(len(train), outputs)
         most = passes(self.epochs, self.patience, len(train) // size, steps=_STEPS, patient_steps=_PATIENT_STEPS)
         steps = step_sizes(self.learning_rate, self.weight_decay)
         centre, spread = location_and_spread(sample.X, network)

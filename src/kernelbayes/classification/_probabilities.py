@@ -73,6 +73,8 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
         weights = np.ones(len(X)) if sample_weight is None else _check.weights(sample_weight, "sample_weight", len(X))
         if weights.min() < 0:
             raise ValueError("sample_weight must not be negative")
+        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
+            raise ValueError(f'class_weight must be "balanced", a dictionary or None, got {self.class_weight!r}')
         weights = weights * compute_sample_weight(self.class_weight, y)
         kept = weights > 0
         if not kept.any():

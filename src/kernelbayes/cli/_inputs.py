@@ -16,6 +16,7 @@ MOST_WORDS, _MOST_ASKED = 20, 500
 # A column is no input by itself if a larger share of its cells is empty.
 _MOST_EMPTY = 0.5
 _MOST_LISTED = 20
+_ROW_NAMES, _MANY = frozenset({"id", "index", "row", "row number", "nr", "no", "unnamed: 0"}), 30
 _EMPTY = frozenset({"", "nan", "na", "n/a", "null"})  # and not "none", which may be the answer
 
 
@@ -56,7 +57,9 @@ class Inputs(NamedTuple):
             if new:
                 rows = sum(cell in new for cell in table.text(column))
                 said.append(f"{column} has the new word {new[0]!r}" + f" and {len(new) - 1} more" * (len(new) > 1))
-                said[-1] += f" in {table.source}; {rows} row{'s' * (rows != 1)} count as none of those learned from"
+                said[-1] += (
+                    f" in {table.source}; {rows} row{'s' * (rows != 1)} count{'s' * (rows == 1)} as none of those learned from"
+                )
         return said
 
 
@@ -128,6 +131,16 @@ def _reason_against(train: Table, test: Table | None, name: str) -> str | None:
 
 
 def _counts_rows(table: Table, name: str) -> bool:
-    """Whether a column is a number of the row, by all appearances: whole numbers that rise by one."""
+    """Whether a column is a number of the row, by all appearances.
+
+    Whole numbers that rise by one; or no two alike and, as in a part of a shuffled table, most of those up to the largest,
+    or a name that says so.
+    """
     values = table.numbers([name], gaps="allow")[:, 0]
-    return len(values) > 3 and bool((np.diff(values) == 1).all())
+    if len(values) < 4 or np.isnan(values).any() or (values != np.round(values)).any():
+        return False
+    if (np.diff(values) == 1).all():
+        return True
+    distinct = len(np.unique(values)) == len(values)
+    dense = len(values) > _MANY and 0 <= values.min() and values.max() < 2 * len(values)
+    return distinct and (dense or name.lower() in _ROW_NAMES or name.lower().endswith("_id"))

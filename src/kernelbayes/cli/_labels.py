@@ -11,6 +11,7 @@ from ._refusal import Refusal
 
 # A target of numbers with fractions and more values than this is a quantity; with whole ones it may be.
 _MOST_VALUES = 20
+_FEWEST_ROWS = 6
 
 
 def read_labels(table: Table, column: str, whole: bool) -> tuple[Array, Array]:
@@ -42,6 +43,8 @@ def check_classes(table: Table, column: str, labels: Array, whole: bool) -> None
     counts = f"{len(found):,} different values in {len(labels):,} rows"
     quantity = "; if it is a quantity, this is no classification but a regression (kb.ConditionalEmbedding)"
     fractions = table.is_numeric(column) and not whole
+    if len(labels) < _FEWEST_ROWS and len(found) < len(labels):
+        raise Refusal(f"{where} has {counts}: too few rows to learn from")
     if len(found) > max(2, len(labels) / 2) or (fractions and len(found) > _MOST_VALUES):
         raise Refusal(f"{where} has {counts}: these are no classes{quantity if table.is_numeric(column) else ''}")
     if whole and len(found) > _MOST_VALUES:
@@ -49,14 +52,17 @@ def check_classes(table: Table, column: str, labels: Array, whole: bool) -> None
 
 
 def true_positions(table: Table, column: str, classes: Array) -> Array:
-    """Positions of the true classes, refusing those that were not learned."""
+    """Positions of the true classes; -1 where there is none, or one that was not learned from, which is told."""
     if column not in table.names or all(map(is_empty, table.text(column))):
         return np.full(len(table), -1)
     labels, known = read_labels(table, column, classes.dtype.kind in "iu")
     place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
     strange = known & (classes[place] != labels)
     if strange.any():
-        row = int(strange.argmax())
+        row, count = int(strange.argmax()), int(strange.sum())
         told = f"{table.source}, line {table.lines[row]}: the class {table.text(column)[row]!r} of column {column!r}"
-        raise Refusal(f"{told} is none of those learned from: {listed([str(label) for label in classes])}")
-    return np.where(known, place, -1)
+        rows = "1 such row counts" if count == 1 else f"{count:,} such rows count"
+        print(f"note    {told} is none of those learned from; {rows} as without a class")
+        if not (known & ~strange).any():
+            raise Refusal(f"{told} is none of those learned from: {listed([str(label) for label in classes])}")
+    return np.where(known & ~strange, place, -1)

@@ -198,7 +198,9 @@ class EpsilonLoss:
         through = -(elsewhere_slope * self.at_rows).sum(0) - own_slope * self.own
         K_slope = self.smoother.T @ elsewhere_slope + self.to_rows.T * own_slope + self.ratio.T * through
         few, few_slope = self._few(K)
-        slope = ((few_slope - K_slope) * K).ravel() @ squares.reshape(-1, squares.shape[-1]) * np.exp(-2.0 * log_epsilon)
+        slope = (
+            ((few_slope - K_slope) * K).ravel() @ squares.reshape(-1, squares.shape[-1]) * np.exp(-2.0 * log_epsilon)
+        )
         apart = log_epsilon - log_epsilon.mean()
         price = _PRICE_OF_DIFFERENCE * (apart**2).mean()
         return price + few - value, slope + 2.0 * _PRICE_OF_DIFFERENCE * apart / len(apart)

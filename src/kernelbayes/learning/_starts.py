@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 
 from .._typing import Array
@@ -36,8 +39,20 @@ def scales(sample: Labelled) -> list[Array]:
 
 
 def starts_from(kernel: Kernel, sample: Labelled, reg: float | None) -> list[Start]:
-    """A kernel as it is, with each of a few regularisers."""
-    return _with_regs(kernel, reg, np.asarray(1.0), sample.X)
+    """A kernel as it is and, if it has a lengthscale, with those that the points suggest; each with a few regularisers."""
+    kernels = [kernel, *_suggested(kernel, sample)]
+    return [start for each in kernels for start in _with_regs(each, reg, np.asarray(1.0), sample.X)]
+
+
+def _suggested(kernel: Any, sample: Labelled) -> list[Kernel]:
+    """The kernel made longer or shorter, until it is of the size of the points' distances or near it.
+
+    Far from there an objective may have no slope to follow.
+    """
+    if not hasattr(kernel, "lengthscale") or not spreads(sample).any():
+        return []
+    distance = float(lengthscale_of(sample.X / kernel.lengthscale, "X"))
+    return [dataclasses.replace(kernel, lengthscale=f * distance * kernel.lengthscale) for f in _LENGTHSCALES]
 
 
 def default_starts(sample: Labelled, reg: float | None, ard: bool | None) -> list[Start]:

@@ -58,8 +58,7 @@ def weights_without(factor: AnyArray, kappa: AnyArray, rows: AnyArray, inverse: 
 
     `inverse` are the `inverse_columns` of these rows, where they are at hand.
     """
-    if inverse is None:
-        inverse = inverse_columns(factor, rows)
+    columns = inverse_columns(factor, rows) if inverse is None else inverse
     alpha = solve(factor, kappa)
     each = namespace(factor, kappa).arange(len(rows))
-    return alpha - inverse * (alpha[rows, each] / inverse[rows, each])
+    return alpha - columns * (alpha[rows, each] / columns[rows, each])
