@@ -21,6 +21,7 @@ from pathlib import Path
 import classification
 import filters
 import inference
+import regression
 import simulation
 from timing import best_of
 
@@ -508,6 +509,7 @@ BENCHMARKS = {
     **simulation.BENCHMARKS,
     **inference.BENCHMARKS,
     **classification.BENCHMARKS,
+    **regression.BENCHMARKS,
 }
 
 
@@ -521,7 +523,7 @@ def measure(contender):
 
 def _contender(name):
     """The function of that name, here or in one of the modules of contenders."""
-    places = (sys.modules[__name__], filters, simulation, inference, classification)
+    places = (sys.modules[__name__], filters, simulation, inference, classification, regression)
     return next(getattr(place, name) for place in places if hasattr(place, name))
 
 

@@ -529,6 +529,55 @@ def learned_features(out: Path) -> None:
     figure.savefig(out / "learned-features.png", dpi=_DPI)
 
 
+# ----------------------------------------------------------------------------------------- guide/mediator.md
+
+
+def no2(x: np.ndarray) -> np.ndarray:
+    """Nitrogen dioxide by height and distance to the road, as in the guide."""
+    return 5 + 30 * np.exp(-x[:, 1] / 6) * (1.2 - x[:, 0] / 800)
+
+
+def draw_region(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Cells of the region, their pixels, what was seen of these, and rows surveyed: line for line as in the guide."""
+    east, north = (km.ravel() + 0.5 for km in np.meshgrid(np.arange(60), np.arange(60)))
+    height = 400 + 250 * np.sin(east / 8) * np.cos(north / 10) + 40 * rng.normal(size=3600)
+    cells = np.column_stack([height, np.abs(north - 30 - 12 * np.sin(east / 12))])
+    centre = 5 * np.column_stack([east // 5, north // 5]) + 2.5
+    pixels, inside = np.unique(centre, axis=0, return_inverse=True)
+    seen = np.bincount(inside.ravel(), no2(cells)) / 25 + 0.5 * rng.normal(size=144)
+    return cells, centre, pixels, seen, inside.ravel(), rng.choice(3600, 600, replace=False)
+
+
+def mediator(out: Path) -> None:
+    """The region of the guide: maps of what was seen, found, true and imputed; the function; coverage."""
+    cells, centre, pixels, seen, inside, surveyed = draw_region(np.random.default_rng(0))
+    X, Y = cells[surveyed], centre[surveyed]
+    model = kb.TaskTransformedGP(ard=True, mediator_noise="learn", random_state=0).fit(X, Y, pixels, seen)
+    filled = kb.ConditionalEmbedding(random_state=0).fit(pixels, seen).predict(Y)
+    maps = {
+        "Seen: averages of pixels": seen[inside],
+        "Found through the mediator": model.predict(cells),
+        "Truth": no2(cells),
+        "Imputed": kb.ConditionalEmbedding(random_state=0).fit(X, filled).predict(cells),
+    }
+    figure, axes = plotting.new_figure(4, (12.0, 3.3))
+    for ax, (title, values) in zip(axes, maps.items(), strict=True):
+        look = {"vmin": 3.0, "vmax": 33.0, "cmap": "viridis", "origin": "lower", "extent": (0, 60, 0, 60)}
+        shown = ax.imshow(values.reshape(60, 60), **look)
+        ax.set_title(title, fontsize=9, color=INK)
+        ax.set_xlabel("km east", fontsize=8)
+    axes[0].set_ylabel("km north", fontsize=8)
+    figure.colorbar(shown, ax=axes, pad=0.01).ax.tick_params(labelsize=8)
+    figure.savefig(out / "mediator-map.png", dpi=_DPI)
+
+    figure = model.plot(truth=no2)
+    for ax, name in zip(figure.axes, ("height in m", "distance to the road in km"), strict=True):
+        ax.set_xlabel(f"{name} (the other at its median)", fontsize=9)
+    figure.axes[0].set_ylabel("nitrogen dioxide", fontsize=9)
+    figure.savefig(out / "mediator-band.png", dpi=_DPI)
+    model.plot_coverage().savefig(out / "mediator-coverage.png", dpi=_DPI)
+
+
 _FIGURES = (
     first_hour,
     embeddings,
@@ -542,6 +591,7 @@ _FIGURES = (
     classification,
     density_ratio,
     learned_features,
+    mediator,
 )
 
 

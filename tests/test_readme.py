@@ -12,12 +12,13 @@ README = Path(__file__).parent.parent / "README.md"
 def test_snippets_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     snippets = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(snippets) == 7
+    assert len(snippets) == 8
     scope = {}
     for snippet in snippets:
         exec(snippet, scope)
     assert (tmp_path / "model.npz").exists()
     assert scope["model"].interval([[1.0]], 0.8).shape == (2, 1)
+    assert scope["by_height"].predict([[0.9]])[0] > scope["by_height"].predict([[0.0]])[0] + 0.5
     assert scope["found"].problems == ()
     assert scope["found"].interval(0.9).shape == (2, 2)
 

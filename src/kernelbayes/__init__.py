@@ -61,6 +61,7 @@ from .kernels import (
 from .kernels._distributions import Mixture, NoClosedForm
 from .learning import MLP, BoundWarning, ConvNet, LearnedFeatures, Optimum, learn_features, minimise
 from .lfi import Calibration, ParameterPosterior, PredictiveCheck, Prior, calibrate, infer
+from .regression import DeconditionalEmbedding, SparseRegression, TaskTransformedGP
 from .simulation import Failure, Runs, SimulationError, SimulationWarning, open_runs, simulate
 
 __version__ = "0.1.0.dev0"
@@ -77,6 +78,7 @@ __all__ = [
     "ConvNet",
     "Covariance",
     "CrossCovariance",
+    "DeconditionalEmbedding",
     "Delta",
     "DensityRatio",
     "Exact",
@@ -120,8 +122,10 @@ __all__ = [
     "SetKernel",
     "SimulationError",
     "SimulationWarning",
+    "SparseRegression",
     "SpatialPyramid",
     "Subspace",
+    "TaskTransformedGP",
     "TestResult",
     "Track",
     "TrackDiagnostics",

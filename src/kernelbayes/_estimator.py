@@ -13,6 +13,7 @@ from .kernels import Kernel
 #: Attributes that are rebuilt on use, and so left out of pickles and files.
 DERIVED = (
     "_gram_cache",
+    "_fit_cache",
     "_surroundings",
     "_recursion_cache",
     "_smoother_cache",
@@ -32,7 +33,9 @@ def check_kinds(estimator: Any, **wanted: type) -> None:
     for name, kind in wanted.items():
         value = getattr(estimator, name)
         if value is not None and not isinstance(value, kind):
-            raise ValueError(f"{name} must be a {kind.__name__} such as {_EXAMPLES[kind]} or None, got {value!r}")
+            called = isinstance(value, type) and issubclass(value, kind)
+            got = f"the class {value.__name__} itself: call it" if called else repr(value)
+            raise ValueError(f"{name} must be a {kind.__name__} such as {_EXAMPLES[kind]} or None, got {got}")
 
 
 def check_sample(estimator: Any, X: Any, kernel: Kernel | None) -> Any:

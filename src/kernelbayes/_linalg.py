@@ -457,3 +457,9 @@ class WeightedRidge:
     def condition(self) -> float:
         """Estimated condition number of the matrix that was factorised."""
         return condition(self.matrix, self.factor, float(self.shift))
+
+
+def gaussian_draws(covariance: Array, noise: Array) -> Array:
+    """Draws (..., d) of a normal with this covariance, perhaps singular, from standard normal numbers (..., d)."""
+    values, vectors = eigh(covariance)
+    return (noise * np.sqrt(values)) @ vectors.T

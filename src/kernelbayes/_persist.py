@@ -30,10 +30,14 @@ from .kernels._distributions import Column, Independent, Mixture, Normal
 from .learning import Calibrator, Optimum
 from .learning._classification import Labelled
 from .learning._conditional import ConditionalParameters, Regulariser
+from .learning._mediated import MediatedParameters
 from .learning._networks import MLP, ConvNet, Standardised
+from .learning._sparse import SparseParameters
 from .lfi import EpsilonKernel, ParameterPosterior, Prior
 from .lfi._blocks import Block
 from .lfi._law import Law
+from .regression._mediated import MediatedModel
+from .regression._sparse import SparseRegression
 
 SCHEMA = 1
 _ROOTS: tuple[type, ...] = (
@@ -47,6 +51,10 @@ _ROOTS: tuple[type, ...] = (
     ConditionalParameters,
     Regulariser,
     ConditionalEmbedding,
+    MediatedModel,
+    MediatedParameters,
+    SparseRegression,
+    SparseParameters,
     ProbabilisticClassifier,
     Calibrator,
     Labelled,

@@ -407,5 +407,6 @@ def test_a_kernel_of_the_wrong_size_is_only_where_learning_starts(kernel):
     X = np.random.default_rng(0).normal(size=(200, 2))
     y = X[:, 0] * X[:, 1] > 0
     model = kb.ConditionalEmbeddingClassifier(kernel, random_state=0).fit(X[:150], y[:150])
-    assert type(model.kernel_) is type(kernel) and model.kernel_.lengthscale.shape == kernel.lengthscale.shape
+    assert type(model.kernel_) is type(kernel)
+    assert model.kernel_.lengthscale.shape == kernel.lengthscale.shape
     assert model.score(X[150:], y[150:]) > 0.85

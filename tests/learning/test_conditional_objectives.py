@@ -126,7 +126,7 @@ def test_masked_features_are_nystrom_features():
 
 @pytest.mark.parametrize(("n", "expected"), [(1, 64), (64, 64), (65, 128), (1000, 1024), (1024, 1024)])
 def test_samples_of_similar_size_share_a_shape(n, expected):
-    assert objectives._padded_size(n) == expected
+    assert objectives.padded_size(n) == expected
 
 
 # ------------------------------------------------------------------------------------------------------ gradients

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import kernelbayes as kb
-from kernelbayes.kernels._base import positive, unit_interval
+from kernelbayes.kernels._base import positive, unbounded, unit_interval
 from kernelbayes.learning import _optimise
 from oracles.closed_forms import gaussian_gram
 
@@ -135,6 +135,59 @@ def test_the_slope_is_that_of_the_logarithms():
     assert slope == pytest.approx(np.array(rises) / 2e-5, rel=1e-6)
     assert slope == pytest.approx(2 * np.log([0.3 / 3.0, 20.0 / 0.1, 0.05 / 0.7]))
     assert value == pytest.approx((slope**2).sum() / 4)
+
+
+class Place(eqx.Module):
+    """Numbers of either sign beside one above zero."""
+
+    where: Any = unbounded()
+    width: Any = positive()
+
+
+def of_place(place, where, width):
+    return ((place.where - where) ** 2).sum() + jnp.log(place.width / width) ** 2
+
+
+def test_unbounded_parameters_move_as_they_are():
+    where = np.array([[-3.0, 0.0], [250.0, 1e-3]])
+    found = kb.minimise(of_place, Place(np.ones((2, 2))), (where, 2.0), tol=1e-14)
+    assert found.params.where == pytest.approx(where, abs=1e-5)
+    assert found.params.width == pytest.approx(2.0, rel=1e-5)
+    assert found.path[0]["where"] == pytest.approx(np.ones((2, 2)))  # no view of what the optimiser writes to
+    assert found.path[-1]["where"] == pytest.approx(where, abs=1e-5)
+
+
+def test_the_slope_of_unbounded_parameters():
+    place = Place(np.array([-1.0, 0.0, 4.0]), 0.3)
+    data = (np.array([2.0, -1.0, 1.0]), 1.0)
+    problem = _optimise._Problem(of_place, place, data, _optimise.free_leaves(place, {}, ()))
+    with jax.enable_x64(True):
+        _, slope = problem(problem.start)
+    assert slope == pytest.approx([*(2 * (place.where - data[0])), 2 * np.log(0.3)])
+
+
+def test_unbounded_parameters_take_bounds_of_either_sign():
+    bounds = {"where": (-1.0, 2.0)}
+    with pytest.warns(kb.BoundWarning, match=r"where at its lower bound -1; where at its upper bound 2$"):
+        found = kb.minimise(of_place, Place(np.zeros(3)), (np.array([-5.0, 0.5, 5.0]), 1.0), bounds=bounds)
+    assert found.params.where == pytest.approx([-1.0, 0.5, 2.0])
+    with pytest.raises(ValueError, match="bounds of where must be rising"):
+        kb.minimise(of_place, Place(np.zeros(3)), (np.zeros(3), 1.0), bounds={"where": (1.0, -1.0)})
+
+
+def test_restarts_of_unbounded_parameters():
+    def two_places(place):
+        return (place.where**2 - 1.0) ** 2 + 0.3 * place.where + jnp.log(place.width) ** 2
+
+    poor = kb.minimise(two_places, Place(1.0))
+    good = kb.minimise(two_places, Place(1.0), restarts=10, random_state=0)
+    assert poor.params.where > 0.5
+    assert good.params.where < -0.5
+
+
+def test_a_bar_can_be_shown(capsys):
+    kb.minimise(of_place, Place(np.zeros(2)), (np.ones(2), 2.0), progress=True)
+    assert "learning" in capsys.readouterr().err
 
 
 # ----------------------------------------------------------------------------------------- bounds and fixed names

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import __version__, demos, experiments
 from .._catalogue import Catalogue
-from . import _classify, _filter, _infer
+from . import _classify, _filter, _infer, _regress
 from ._refusal import Refusal, folder, seed
 
 
@@ -109,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     experiment.set_defaults(run=_experiment)
     _filter.add_command(commands)
     _classify.add_command(commands)
+    _regress.add_command(commands)
     _infer.add_command(commands)
     return parser
 

@@ -57,9 +57,8 @@ class Inputs(NamedTuple):
             if new:
                 rows = sum(cell in new for cell in table.text(column))
                 said.append(f"{column} has the new word {new[0]!r}" + f" and {len(new) - 1} more" * (len(new) > 1))
-                said[-1] += (
-                    f" in {table.source}; {rows} row{'s' * (rows != 1)} count{'s' * (rows == 1)} as none of those learned from"
-                )
+                count = "1 row counts" if rows == 1 else f"{rows} rows count"
+                said[-1] += f" in {table.source}; {count} as none of those learned from"
         return said
 
 
@@ -123,14 +122,14 @@ def _reason_against(train: Table, test: Table | None, name: str) -> str | None:
     if gaps > _MOST_EMPTY * len(train):
         return f"is empty in {gaps:,} of {len(train):,} rows of {train.source}"
     if train.is_numeric(name):
-        return "counts the rows" if _counts_rows(train, name) else None
+        return "counts the rows" if counts_rows(train, name) else None
     count = len(words_of(train.text(name)))
     if count == 1:
         return "holds one word only"
     return f"holds {count:,} different words" if count > MOST_WORDS else None
 
 
-def _counts_rows(table: Table, name: str) -> bool:
+def counts_rows(table: Table, name: str) -> bool:
     """Whether a column is a number of the row, by all appearances.
 
     Whole numbers that rise by one; or no two alike and, as in a part of a shuffled table, most of those up to the largest,
@@ -142,5 +141,5 @@ def _counts_rows(table: Table, name: str) -> bool:
     if (np.diff(values) == 1).all():
         return True
     distinct = len(np.unique(values)) == len(values)
-    dense = len(values) > _MANY and 0 <= values.min() and values.max() < 2 * len(values)
+    dense = len(values) > _MANY and values.min() >= 0 and values.max() < 2 * len(values)
     return distinct and (dense or name.lower() in _ROW_NAMES or name.lower().endswith("_id"))

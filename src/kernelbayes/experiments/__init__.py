@@ -71,6 +71,8 @@ EXPERIMENTS = Catalogue(
         "uci": "uci",
         "mnist-relevance": "mnist_relevance",
         "mnist-network": "mnist_network",
+        "sparse-points": "sparse_points",
+        "task-transform": "task_transform",
     },
 )
 

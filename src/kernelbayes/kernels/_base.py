@@ -78,6 +78,11 @@ def unit_interval(default: float = 0.5) -> Any:
     return eqx.field(converter=_as_parameter, default=default, metadata={"domain": "unit"})
 
 
+def unbounded(default: Any = 0.0) -> Any:
+    """Declare a parameter of either sign, a number or an array; it is learned as it is, on no other scale."""
+    return eqx.field(converter=_as_parameter, default=default, metadata={"domain": "real"})
+
+
 def _shown(kernel: Kernel, name: str) -> str:
     """A field as a reader wants it: numbers in full where they are few."""
     value = getattr(kernel, name)
@@ -90,6 +95,7 @@ _DOMAINS = {
     "positive": (lambda v: v > 0, "must be positive"),
     "nonnegative": (lambda v: v >= 0, "must not be negative"),
     "unit": (lambda v: (v > 0) & (v <= 1), "must lie in (0, 1]"),
+    "real": (np.isfinite, "must be finite"),
 }
 
 

@@ -69,20 +69,20 @@ class Padded(NamedTuple):
     V: AnyArray
 
 
-def _padded_size(n: int) -> int:
+def padded_size(n: int) -> int:
     return max(64, 1 << (n - 1).bit_length())
 
 
-def _pad_rows(A: Array, rows: int) -> tuple[Array, Array]:
+def pad_rows(A: Array, rows: int) -> tuple[Array, Array]:
     mask = np.concatenate([np.ones(len(A)), np.zeros(rows - len(A))])
     return np.concatenate([A, np.repeat(A[-1:], rows - len(A), axis=0)]), mask
 
 
 def _prepare(X: Array, V: Array, landmarks: Array) -> Padded:
     """Pad a sample so that samples of similar size share a compilation."""
-    X, mask = _pad_rows(X, _padded_size(len(X)))
-    V = np.pad(V, ((0, len(X) - len(V)), (0, _padded_size(V.shape[1]) - V.shape[1])))
-    landmarks, landmark_mask = _pad_rows(landmarks, min(_MOST_LANDMARKS, len(X)))
+    X, mask = pad_rows(X, padded_size(len(X)))
+    V = np.pad(V, ((0, len(X) - len(V)), (0, padded_size(V.shape[1]) - V.shape[1])))
+    landmarks, landmark_mask = pad_rows(landmarks, min(_MOST_LANDMARKS, len(X)))
     return Padded(X, mask, landmarks, landmark_mask, V)
 
 
@@ -200,9 +200,9 @@ def tune_kernel(
 
 def tune_reg(F: Array, V: Array, *, scale: float, method: str, rng: np.random.Generator) -> Optimum:
     """Learn reg for features that stay as they are, of at most 1,024 points; `scale` is their mean square."""
-    rows, n = _padded_size(len(F)), len(F)
+    rows, n = padded_size(len(F)), len(F)
     order = rng.permutation(n)
-    F, V = (np.pad(A[order], ((0, rows - n), (0, _padded_size(A.shape[1]) - A.shape[1]))) for A in (F, V))
+    F, V = (np.pad(A[order], ((0, rows - n), (0, padded_size(A.shape[1]) - A.shape[1]))) for A in (F, V))
     data = (F, (np.arange(rows) < n).astype(float), V)
     objective, bounds = _OBJECTIVES[method][1], {"reg": (scale * REG_BOUNDS[0], scale * REG_BOUNDS[1])}
     starts = [Regulariser(scale * start) for start in REG_STARTS]

@@ -1,9 +1,9 @@
 """The one optimiser loop: L-BFGS-B over a compiled value-and-gradient.
 
 Parameters are a pytree with host arrays as leaves. A leaf is learned if the field that holds it declares a domain
-(`positive`, `nonnegative`, `unit_interval`) and it is not named in `fixed`; everything else is data. Positive parameters
-move on the logarithmic scale. The objective is compiled once per shape, not once per call: pass data as arguments, not in
-a closure.
+(`positive`, `nonnegative`, `unit_interval`, `unbounded`) and it is not named in `fixed`; everything else is data. Positive
+parameters move on the logarithmic scale, unbounded ones as they are. The objective is compiled once per shape, not once per
+call: pass data as arguments, not in a closure.
 """
 
 from __future__ import annotations
@@ -60,12 +60,25 @@ class _Leaf:
     value: Array
     low: float
     high: float
+    real: bool = False  # moves as it is, and not on the logarithmic scale
 
     def encode(self, value: Any) -> Array:
-        return np.log(np.clip(np.ravel(value), self.low, self.high))
+        inside = np.clip(np.ravel(value), self.low, self.high)
+        return inside if self.real else np.log(inside)
 
     def decode(self, vector: Array) -> Array:
-        return np.exp(vector).reshape(self.value.shape)
+        values = np.array(vector) if self.real else np.exp(vector)  # a copy: the optimiser goes on with the vector
+        return values.reshape(self.value.shape)
+
+    def slope(self, gradient: Any, vector: Array) -> Array:
+        """By the encoded vector, from the gradient by the value."""
+        gradient = np.ravel(np.asarray(gradient))
+        return gradient if self.real else gradient * np.exp(vector)
+
+    @property
+    def edges(self) -> tuple[float, float]:
+        """The bounds, encoded."""
+        return float(self.encode(self.low)[0]), float(self.encode(self.high)[0])
 
 
 def _named_leaves(params: Any) -> list[tuple[str, str | None, Any]]:
@@ -97,14 +110,17 @@ def free_leaves(params: Any, bounds: Mapping[str, tuple[float, float]], fixed: I
             raise ValueError(f"there is no parameter {name!r}; there are {', '.join(sorted(known))}")
     leaves = []
     for index, (name, domain, value) in enumerate(named):
-        if domain is None or name in set(fixed) or not np.all(np.asarray(value) > 0):
+        real = domain == "real"
+        if domain is None or name in set(fixed) or not (real or np.all(np.asarray(value) > 0)):
             continue
         value = np.asarray(value, dtype=np.float64)
-        low, high = bounds.get(name, (value.min() / _REACH, value.max() * _REACH))
+        reach = (-np.inf, np.inf) if real else (value.min() / _REACH, value.max() * _REACH)
+        low, high = bounds.get(name, reach)
         high = min(high, 1.0) if domain == "unit" else high
-        if not 0 < low < high:
-            raise ValueError(f"the bounds of {name} must be positive and rising, got ({low:g}, {high:g})")
-        leaves.append(_Leaf(name, index, value, low, high))
+        if not low < high or not (real or low > 0):
+            wanted = "rising" if real else "positive and rising"
+            raise ValueError(f"the bounds of {name} must be {wanted}, got ({low:g}, {high:g})")
+        leaves.append(_Leaf(name, index, value, low, high, real))
     return leaves
 
 
@@ -122,14 +138,14 @@ def _compiled(objective: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Problem:
-    """The objective as a function of one vector: the logarithms of all free parameters."""
+    """The objective as a function of one vector: all free parameters, those above zero as logarithms."""
 
     def __init__(self, objective: Callable[..., Any], params: Any, data: tuple[Any, ...], leaves: list[_Leaf]):
         self.value_and_grad, self.data, self.leaves = _compiled(objective), data, leaves
         self.flat, self.structure = jax.tree_util.tree_flatten(params)
         self.sizes = np.cumsum([leaf.value.size for leaf in leaves])[:-1]
         self.start = np.concatenate([leaf.encode(leaf.value) for leaf in leaves])
-        self.box = [(np.log(leaf.low), np.log(leaf.high)) for leaf in leaves for _ in range(leaf.value.size)]
+        self.box = [leaf.edges for leaf in leaves for _ in range(leaf.value.size)]
         self.evaluations, self.worst = 0, -np.inf
 
     def learned(self, theta: Array) -> dict[str, Array]:
@@ -148,7 +164,8 @@ class _Problem:
         self.evaluations += 1
         value, gradient = self.value_and_grad(self.params(theta), *self.data)
         value, slopes = float(value), jax.tree_util.tree_leaves(gradient, is_leaf=lambda v: v is None)
-        slope = np.concatenate([np.ravel(np.asarray(slopes[leaf.index])) for leaf in self.leaves]) * np.exp(theta)
+        parts = zip(self.leaves, np.split(theta, self.sizes), strict=True)
+        slope = np.concatenate([leaf.slope(slopes[leaf.index], part) for leaf, part in parts])
         if np.isfinite(value) and np.isfinite(slope).all():
             self.worst = max(self.worst, value)
             return value, slope
@@ -156,9 +173,12 @@ class _Problem:
             raise ValueError("the objective is not finite at the starting parameters")
         return self.worst + abs(self.worst) + 1.0, np.zeros_like(theta)  # a wall: the line search steps back
 
-    def descend(self, start: Array, max_iter: int, tol: float) -> tuple[Any, tuple[dict[str, Any], ...]]:
+    def descend(
+        self, start: Array, max_iter: int, tol: float, progress: bool = False
+    ) -> tuple[Any, tuple[dict[str, Any], ...]]:
         """One run of L-BFGS-B, and its path."""
         path: list[dict[str, Any]] = []
+        bar = _bar(max_iter) if progress else None
 
         def value_and_slope(theta: Array) -> tuple[float, Array]:
             value, slope = self(theta)
@@ -168,12 +188,23 @@ class _Problem:
 
         def record(intermediate_result: Any) -> None:
             path.append({"value": float(intermediate_result.fun), **self.learned(intermediate_result.x)})
+            if bar is not None:
+                bar.set_postfix(value=f"{path[-1]['value']:.4g}", refresh=False)
+                bar.update()
 
         options = {"maxiter": max_iter, "ftol": tol, "gtol": tol}
         found = scipy.optimize.minimize(
             value_and_slope, start, jac=True, method="L-BFGS-B", bounds=self.box, callback=record, options=options
         )
+        if bar is not None:
+            bar.close()
         return found, tuple(path)
+
+
+def _bar(steps: int) -> Any:
+    from tqdm.auto import tqdm  # slow to import, and needed only here
+
+    return tqdm(total=steps, desc="learning")
 
 
 @float64
@@ -196,6 +227,7 @@ def minimise(
     tol: float = 1e-9,
     random_state: RandomState = None,
     warn: bool = True,
+    progress: bool = False,
 ) -> Optimum:
     """Minimise `objective(params, *data)` over the declared parameters of a pytree.
 
@@ -204,12 +236,13 @@ def minimise(
         params: a pytree such as a kernel, or an Equinox module holding kernels and declared parameters.
         data: further arguments, not differentiated.
         bounds: (low, high) by parameter name, e.g. `{"kernel.lengthscale": (0.1, 10)}`; by default a factor 1,000
-            either side of the start.
+            either side of the start, and none for what is unbounded.
         fixed: names of parameters to leave alone.
-        restarts: further starts, drawn log-normally about the first.
+        restarts: further starts, drawn about the first: normally, of what is above zero the logarithm.
         max_iter, tol: iterations per start, and the relative decrease and gradient at which to stop.
         random_state: seed of the restarts.
         warn: whether to warn; `on_bound` and `success` tell in any case.
+        progress: show a bar, one step for each iteration.
 
     Warns with `BoundWarning` when the optimum sits on a bound, and with `RuntimeWarning` when the best start stopped early.
 
@@ -231,7 +264,7 @@ def minimise(
         np.clip(problem.start + rng.normal(size=problem.start.size), *np.transpose(problem.box))
         for _ in range(restarts)
     ]
-    found, path = min((problem.descend(s, max_iter, tol) for s in starts), key=lambda run: run[0].fun)
+    found, path = min((problem.descend(s, max_iter, tol, progress) for s in starts), key=lambda run: run[0].fun)
     on_bound = tuple(_on_bound(leaves, np.split(found.x, problem.sizes)))
     if on_bound and warn:
         warnings.warn("the optimum sits on a bound: " + "; ".join(on_bound), BoundWarning, stacklevel=3)
@@ -260,9 +293,9 @@ def minimise_in_batches(
     rate: float = 0.1,
     progress: bool | None = None,
 ) -> Optimum:
-    """Steps of Adam on `objective(params, *batch)`, one for each batch of data, on the logarithms of the parameters.
+    """Steps of Adam on `objective(params, *batch)`, one for each batch of data, on the scales of `minimise`.
 
-    The result is the mean, on the logarithmic scale, of the parameters over the last quarter of the steps, which averages
+    The result is the mean, on those scales, of the parameters over the last quarter of the steps, which averages
     out the noise of single batches. The rate falls to a tenth along a cosine.
     """
     import optax  # slow to import, and needed only here
@@ -295,7 +328,7 @@ def minimise_in_batches(
 def _on_bound(leaves: list[_Leaf], parts: list[Array]) -> list[str]:
     out = []
     for leaf, part in zip(leaves, parts, strict=True):
-        for edge, word in ((leaf.low, "lower"), (leaf.high, "upper")):
-            if np.any(np.abs(part - np.log(edge)) < _ON_BOUND):
-                out.append(f"{leaf.name} at its {word} bound {edge:.3g}")
+        for edge, bound, word in zip(leaf.edges, (leaf.low, leaf.high), ("lower", "upper"), strict=True):
+            if np.any(np.abs(part - edge) < _ON_BOUND):
+                out.append(f"{leaf.name} at its {word} bound {bound:.3g}")
     return out

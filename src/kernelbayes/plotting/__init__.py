@@ -5,6 +5,7 @@ from ._classes import balance, class_map, input_relevance, reliability
 from ._embeddings import conditional_density, posterior_densities
 from ._learning import learning
 from ._parameters import pairs, predictive, relevance
+from ._regression import coverage, function_band
 from ._style import ACCENT, FAINT, INK, SECOND, new_figure
 from ._tracks import track, track_plane
 
@@ -17,6 +18,8 @@ __all__ = [
     "calibration",
     "class_map",
     "conditional_density",
+    "coverage",
+    "function_band",
     "input_relevance",
     "learning",
     "new_figure",

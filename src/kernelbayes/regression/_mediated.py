@@ -1,0 +1,161 @@
+"""What models through a mediator share: checks of the two samples, their representation, and where they know nothing."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _check
+from .._estimator import DERIVED, check_kinds, check_points, check_sample
+from .._linalg import Gram, LowRank, solve_lower
+from .._typing import Array
+from ..embeddings import PosteriorWarning
+from ..features import Features, Recipe, default_recipe, factored, kernel_for, represent
+from ..kernels import Kernel
+from ..learning._mediated import Samples
+from ..rules import deconditional
+from ..rules.deconditional import Noise, Posterior, Task, Transfer
+
+# A share of the prior's variance that is as good as nothing.
+LITTLE = 0.05
+# Points of the task at most that are looked at, and a share of them too large to pass over.
+_LOOKED_AT, _MUCH = 2000, 0.2
+
+
+class Fit(NamedTuple):
+    """Everything between samples and predictions, in the coordinates of x and y."""
+
+    pairs: Transfer
+    posterior: Posterior
+    sums: Task
+    noise: Noise
+
+    def weights(self, F: Array, of_task: Gram) -> Array:
+        """Weights (t, m) of the targets in the mean of f, at points given by their coordinates (t, p)."""
+        return deconditional.weights(self.pairs, self.posterior, self.noise, of_task, F)
+
+
+class MediatedModel(BaseEstimator):
+    """Base of the estimators that learn f(x) from pairs (x, y) and, apart from them, from pairs (y, z)."""
+
+    kernel: Kernel | None
+    mediator_kernel: Kernel | None
+    features: Recipe | None
+    mediator_features: Recipe | None
+
+    kernel_: Kernel
+    mediator_kernel_: Kernel
+    features_: Features
+    mediator_features_: Features
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in DERIVED}
+
+    # ---------------------------------------------------------------------------------------------- input
+
+    def _given_kernels(self) -> tuple[Kernel | None, Kernel | None]:
+        return kernel_for(self.features, self.kernel), kernel_for(self.mediator_features, self.mediator_kernel)
+
+    def _check_samples(self, X: Any, Y: Any, Y_task: Any, z: Any) -> Samples:
+        check_kinds(self, kernel=Kernel, mediator_kernel=Kernel, features=Recipe, mediator_features=Recipe)
+        kernel, mediator_kernel = self._given_kernels()
+        X = check_sample(self, X, kernel)
+        Y, Y_task = (_check_mediator(P, name, mediator_kernel) for P, name in ((Y, "Y"), (Y_task, "Y_task")))
+        _check.same_length(X, Y, "X", "Y")
+        if Y.shape[1:] != Y_task.shape[1:]:
+            raise ValueError(
+                f"Y has {Y.shape[1]} columns but Y_task has {Y_task.shape[1]}: both are the mediator, in the same units"
+            )
+        if len(Y_task) < 2:
+            raise ValueError(f"Y_task holds {len(Y_task)} point; at least two are needed")
+        if z is None:
+            return Samples(X, Y, Y_task, np.zeros((len(Y_task), 0)))
+        self._flat_target = np.ndim(z) == 1
+        z = _check.vectors(z, "z_task")
+        _check.same_length(Y_task, z, "Y_task", "z_task")
+        return Samples(X, Y, Y_task, z)
+
+    def _points(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return check_points(self, X, self.kernel_)
+
+    # -------------------------------------------------------------------------------------------- fitting
+
+    def _represent(self, samples: Samples, uncertain: bool, rng: np.random.Generator) -> None:
+        """Features of both variables for the chosen kernels; of the mediator, of all its points where g is uncertain."""
+        self.X_, self.Y_, self.Y_task_, self.z_task_ = samples
+        everything = np.concatenate([self.Y_, self.Y_task_]) if uncertain else self.Y_
+        self.features_ = _fitted(self.features, self.kernel_, self.X_, rng)
+        self.mediator_features_ = _fitted(self.mediator_features, self.mediator_kernel_, everything, rng)
+        vars(self).pop("_fit_cache", None)
+
+    def _noise(self) -> Noise:
+        raise NotImplementedError
+
+    def _targets(self) -> Array:
+        """Targets as the model has them: about their mean, perhaps in units of their own."""
+        raise NotImplementedError
+
+    @property
+    def _fit(self) -> Fit:
+        if "_fit_cache" not in self.__dict__:
+            self._fit_cache = self._solve()
+        return self._fit_cache
+
+    def _solve(self) -> Fit:
+        noise, z = self._noise(), self._targets()
+        for P, features in ((self.X_, self.features_), (self.Y_, self.mediator_features_)):
+            _check.fits_memory(len(P) * features.rank, "coordinates of the pairs", "take features=kb.Subspace(500)")
+        F, G = self.features_._coordinates(self.X_), self.mediator_features_._coordinates(self.Y_)
+        pairs = deconditional.transfer(F, G, noise.spread)
+        of_task = represent(self.mediator_features_, self.Y_task_)
+        sums = Task(*of_task.normal_equations(z), (z * z).sum(0), len(z))
+        if noise.uncertain:
+            prior = float(self.mediator_kernel_._diag(self.Y_task_).mean())
+            noise = noise._replace(task=noise.task + max(prior - float(np.trace(sums.core)) / len(z), 0.0))
+        if isinstance(of_task, LowRank) and len(z) < self.mediator_features_.rank:
+            return Fit(pairs, deconditional.dual(pairs, of_task.factor, z, noise), sums, noise)
+        return Fit(pairs, deconditional.primal(pairs, sums, noise), sums, noise)
+
+    def _warn_unmediated(self) -> None:
+        """Say so where much of the task lies away from all pairs: what it tells reaches no x."""
+        rows = np.linspace(0, len(self.Y_task_) - 1, min(len(self.Y_task_), _LOOKED_AT)).astype(int)
+        few = self.Y_task_[rows]
+        left = self._fit.noise.spread * (
+            solve_lower(self._fit.pairs.root, self.mediator_features_._coordinates(few).T) ** 2
+        ).sum(0)
+        prior = self.mediator_kernel_._diag(few)
+        away = float(np.mean(prior - left < LITTLE * prior))
+        if away > _MUCH:
+            warnings.warn(
+                f"{100 * away:.0f} % of the task's points lie where no pair (x, y) has its y: what they tell cannot be "
+                "carried over to x. Are Y and Y_task in the same units?",
+                PosteriorWarning,
+                stacklevel=3,
+            )
+
+    # ------------------------------------------------------------------------------------------- using it
+
+    def _variance(self, X: Array, F: Array) -> Array:
+        """Posterior variance of f at points, before units: what coordinates miss of the kernel is unknown as well."""
+        return np.maximum(self.kernel_._diag(X) - (F * F).sum(1), 0.0) + self._fit.posterior.variance(F)
+
+    def _shape(self, values: Array) -> Array:
+        return values[..., 0] if self._flat_target else values
+
+
+def _check_mediator(Y: Any, name: str, kernel: Kernel | None) -> Array:
+    if kernel is not None:
+        return kernel._check(Y, name)
+    if np.asarray(Y).dtype.kind in "US":
+        raise ValueError(f"{name} holds strings; give a kernel for them, such as mediator_kernel=kb.Delta()")
+    return _check.vectors(Y, name)
+
+
+def _fitted(recipe: Recipe | None, kernel: Kernel, X: Array, rng: np.random.Generator) -> Features:
+    return factored(*(recipe or default_recipe(len(X)))._fit(kernel, X, rng))[0]
