@@ -125,11 +125,24 @@ def test_targets_let_it_learn():
     model = kb.DeconditionalEmbedding(random_state=0).fit(x, y, y_task, z)
     new = np.linspace(-0.9, 0.9, 19)
     assert np.abs(model.predict(new[:, None]) - new**2).mean() < 0.1
-    kept = kb.DeconditionalEmbedding(reg=0.01, random_state=0).fit(x, y, y_task, z)
-    assert kept.reg_ == pytest.approx(0.01)
     kept = kb.DeconditionalEmbedding(task_reg=0.01, random_state=0).fit(x, y, y_task, z)
     assert kept.task_reg_ == 0.01
     assert kept.reg_ > 0
+
+
+def test_units_of_targets_do_not_matter():
+    x, y, y_task, z = noisy_copies(6)
+    one, other = (kb.DeconditionalEmbedding(random_state=0).fit(x, y, y_task, s * z) for s in (1.0, 1e4))
+    np.testing.assert_allclose(other.predict(x) / 1e4, one.predict(x), atol=1e-6)
+
+
+def test_given_kernels_are_where_learning_starts():
+    x, y, y_task, z = noisy_copies(7)
+    model = kb.DeconditionalEmbedding(KERNEL, MEDIATOR, reg=0.01, random_state=0).fit(x, y, y_task, z)
+    assert model.tuning_ is not None
+    assert model.reg_ == pytest.approx(0.01)
+    with pytest.warns(kb.PosteriorWarning, match="100 % of the task"):
+        given().fit(x, y, y_task + 1000.0, z)
 
 
 def test_saving(tmp_path):

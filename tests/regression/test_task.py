@@ -44,19 +44,28 @@ def given(**settings):
     return kb.TaskTransformedGP(1.3 * kb.Gaussian(0.7), 0.8 * kb.Gaussian(1.2), noise=0.1, **SETTINGS, **settings)
 
 
+def quietly(f, *arguments):
+    """Without the warnings that a few points raise."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kb.PosteriorWarning)
+        return f(*arguments)
+
+
 RECIPES = [None, kb.Exact(), kb.IncompleteCholesky(200, 1e-14), kb.Subspace(500, tol=1e-14)]
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
 @pytest.mark.parametrize("covariance", ["full", "map"])
+@pytest.mark.parametrize("tau", [None, 0.3])
 @pytest.mark.parametrize(("n", "m"), [(30, 50), (50, 10)])
-def test_predictions_are_the_formulas_of_the_paper(recipe, covariance, n, m):
+def test_predictions_are_the_formulas_of_the_paper(recipe, covariance, tau, n, m):
     x, y, y_task, z = two_tables(1, n, m)
-    model = given(covariance=covariance, features=recipe, mediator_features=recipe).fit(x, y, y_task, z)
+    settings = {"covariance": covariance, "mediator_noise": tau, "features": recipe, "mediator_features": recipe}
+    model, tau = quietly(given(**settings).fit, x, y, y_task, z), tau or 0.1
     new = np.linspace(-2, 2, 7)[:, None]
     k, ell = model.kernel_, model.mediator_kernel_
-    A = mediated.transformation(ell.gram(y), ell.gram(y, y_task), 0.1)
-    full = mediated.full_noise(ell.gram(y), ell.gram(y, y_task), ell.gram(y_task), 0.1, 0.1)
+    A = mediated.transformation(ell.gram(y), ell.gram(y, y_task), tau)
+    full = mediated.full_noise(ell.gram(y), ell.gram(y, y_task), ell.gram(y_task), tau, 0.1)
     Sigma = full if covariance == "full" else 0.1 * np.eye(m)
     mean, cov = mediated.posterior(k.gram(x), k.gram(x, new), k.gram(new), A, Sigma, z - z.mean())
     found, std = model.predict(new, return_std=True)
@@ -74,9 +83,7 @@ def test_one_table_and_no_spread_is_ordinary_regression(covariance):
     kernel = 1.5 * kb.Gaussian(0.3)
     model = kb.TaskTransformedGP(kernel, kernel, noise=0.09, mediator_noise=1e-9, covariance=covariance, **SETTINGS)
     new = np.linspace(-2.5, 2.5, 30)[:, None]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", kb.PosteriorWarning)
-        mean, std = model.fit(x, x, x, z).predict(new, return_std=True)
+    mean, std = quietly(lambda: model.fit(x, x, x, z).predict(new, return_std=True))
     peer = GaussianProcessRegressor(ConstantKernel(1.5) * RBF(0.3), alpha=0.09, optimizer=None).fit(x, z - z.mean())
     expected, its_std = peer.predict(new, return_std=True)
     np.testing.assert_allclose(mean, expected + z.mean(), atol=1e-5)
@@ -236,10 +243,46 @@ def test_far_from_the_data_the_prior_is_told_with_a_warning(fitted):
     assert model.mediation([[0.0]])[0] > 0.5
 
 
-def test_a_task_away_from_all_pairs_is_told():
+@pytest.mark.parametrize("covariance", ["full", "map"])
+def test_a_task_away_from_all_pairs_is_told(covariance):
     x, y, y_task, z = two_tables(8)
     with pytest.warns(kb.PosteriorWarning, match=r"100 % of the task's points lie where no pair \(x, y\) has its y"):
-        given().fit(x, y, y_task + 1000.0, z)
+        given(covariance=covariance).fit(x, y, y_task + 1000.0, z)
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1e4])
+@pytest.mark.parametrize("settings", [{}, {"standardise": False}])
+def test_units_of_targets_do_not_matter(fitted, factor, settings):
+    model, (x, y, y_task, z) = fitted
+    other = kb.TaskTransformedGP(random_state=0, **settings).fit(x, y, y_task, factor * z)
+    for mine, theirs in zip(model.predict(x, return_std=True), other.predict(x, return_std=True), strict=True):
+        np.testing.assert_allclose(theirs / factor, mine, atol=1e-3)
+
+
+def test_what_coordinates_miss_of_the_mediator_is_noise():
+    """With few landmarks: the formulas of the paper for the kernel they stand for, and the mean of the rest as noise."""
+    x, y, y_task, z = two_tables(10, 40, 60)
+    model = quietly(given(mediator_features=kb.Subspace(5), random_state=0).fit, x, y, y_task, z)
+    k, ell = model.kernel_, model.mediator_kernel_
+    landmarks, new = model.mediator_features_.points, np.linspace(-2, 2, 5)[:, None]
+
+    def gram(A, B):
+        return ell.gram(A, landmarks) @ np.linalg.inv(ell.gram(landmarks)) @ ell.gram(landmarks, B)
+
+    noise = 0.1 + np.mean(ell.diag(y_task) - np.diag(gram(y_task, y_task)))
+    assert noise > 0.15
+    A = mediated.transformation(gram(y, y), gram(y, y_task), 0.1)
+    Sigma = mediated.full_noise(gram(y, y), gram(y, y_task), gram(y_task, y_task), 0.1, noise)
+    mean, cov = mediated.posterior(k.gram(x), k.gram(x, new), k.gram(new), A, Sigma, z - z.mean())
+    found, std = model.predict(new, return_std=True)
+    np.testing.assert_allclose(found, mean + z.mean(), atol=1e-6)
+    np.testing.assert_allclose(std**2, np.diag(cov), atol=1e-6)
+
+
+def test_where_the_prior_is_certain_all_is_known():
+    x, y, y_task, z = two_tables(11, 30, 30)
+    model = quietly(given().set_params(kernel=kb.Linear()).fit, x, y, y_task, z)
+    assert model.mediation([[0.0]])[0] == 1.0
 
 
 def test_mediators_that_are_labels_and_targets_nearer_to_their_mean_than_f():
@@ -287,7 +330,8 @@ X, Y = np.arange(10.0)[:, None], np.arange(10.0)[:, None]
     [
         ((X, Y[:9], Y, X[:, 0]), {}, "X .*10.* Y .*9|X has 10"),
         ((X, Y, Y, X[:9, 0]), {}, "z_task"),
-        ((X, Y, np.ones((10, 2)), X[:, 0]), {}, "Y has 1 columns but Y_task has 2"),
+        ((X, Y, np.ones((10, 2)), X[:, 0]), {}, r"Y has points of shape \(1,\) but Y_task of \(2,\)"),
+        ((X, list("ab" * 5), Y, X[:, 0]), {"mediator_kernel": kb.Delta()}, "Y has points of shape"),
         ((X, Y, Y, None), {}, "DeconditionalEmbedding"),
         ((X, Y, Y, X[:, 0] * np.nan), {}, "z_task"),
         ((X, np.full((10, 1), np.inf), Y, X[:, 0]), {}, "Y holds|Y contains|infinite"),
@@ -321,5 +365,6 @@ def test_using_it_wrongly(fitted):
 
 
 def test_constant_targets_are_predicted():
-    model = kb.TaskTransformedGP(random_state=0).fit(X, Y, Y, np.full(10, 3.0))
-    np.testing.assert_allclose(model.predict(X), 3.0)
+    x, y, y_task, z = two_tables(0)
+    model = kb.TaskTransformedGP(random_state=0).fit(x, y, y_task, np.full(len(z), 3.0))
+    np.testing.assert_allclose(model.predict(x), 3.0)

@@ -139,6 +139,11 @@ class Settled(NamedTuple):
     uncertain: bool = True
     ard: bool = False
 
+    def in_units(self, size: float) -> Settled:
+        """The same for targets whose squares are so many times as large."""
+        noise, spread = (size * v if isinstance(v, float) else v for v in (self.noise, self.mediator_noise))
+        return self._replace(noise=noise, mediator_noise=spread)
+
 
 def learn_mediated(settled: Settled, given: Samples, rng: np.random.Generator) -> Optimum:
     """Maximise the marginal likelihood, on at most 1,024 pairs and 2,048 points of the task.
@@ -146,6 +151,9 @@ def learn_mediated(settled: Settled, given: Samples, rng: np.random.Generator) -
     Of some starts the best are followed. Landmarks are chosen again where a descent has ended, and it goes on from there.
     """
     given = given.few(rng)
+    size = float((given.z**2).mean()) if settled.kernel is None and settled.mediator_kernel is None else 1.0
+    size = size or 1.0  # default kernels and noise are sought in units of the targets, whatever those are
+    given, settled = given._replace(z=given.z / np.sqrt(size)), settled.in_units(1.0 / size)
     x = _side(settled.kernel, [given.X], _LENGTHSCALES, settled.ard, "X")
     y = _side(settled.mediator_kernel, [given.Y, given.Y_task], _MEDIATOR_LENGTHSCALES, settled.ard, "Y")
     samples = Samples(x.samples[0], y.samples[0], y.samples[1], given.z)
@@ -161,7 +169,11 @@ def learn_mediated(settled: Settled, given: Samples, rng: np.random.Generator) -
     again = samples.padded(samples.landmarks(first.params), widths)
     last = minimise(loss, first.params, (again,), **options)
     params = dataclasses.replace(
-        last.params, kernel=x.in_units(last.params.kernel), mediator_kernel=y.in_units(last.params.mediator_kernel)
+        last.params,
+        kernel=x.in_units(last.params.kernel, size),
+        mediator_kernel=y.in_units(last.params.mediator_kernel, size),
+        noise=size * last.params.noise,
+        mediator_noise=size * last.params.mediator_noise,
     )
     evaluations = sum(run.evaluations for run in runs) + last.evaluations
     return dataclasses.replace(last, params=params, path=first.path + last.path, evaluations=evaluations)
@@ -175,11 +187,13 @@ class _Side(NamedTuple):
     scale: Any  # of the columns, where they were divided by it
     given: Kernel | None  # a kernel that cannot be traced, whose coordinates stand for the points
 
-    def in_units(self, kernel: Any) -> Kernel:
-        """A kernel found by the search, as it is used on points."""
+    def in_units(self, kernel: Any, size: float) -> Kernel:
+        """A kernel found by the search, as it is used on points and targets."""
         if self.given is not None:
             return Scaled(self.given, kernel.scale)
-        return kernel if self.scale is None else Scaled(Gaussian(kernel.kernel.lengthscale * self.scale), kernel.scale)
+        if self.scale is None:
+            return kernel
+        return Scaled(Gaussian(kernel.kernel.lengthscale * self.scale), size * kernel.scale)
 
 
 def _side(kernel: Kernel | None, samples: list[Array], factors: tuple[float, ...], ard: bool, name: str) -> _Side:

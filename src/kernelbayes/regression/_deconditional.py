@@ -28,12 +28,13 @@ class DeconditionalEmbedding(MediatedModel):
     .. math:: \bar f(x) = \tilde z^\top (A^\top K A + m \epsilon I)^{-1} A^\top k(x), \qquad
               A = (L + n \lambda I)^{-1} \tilde L,
 
-    the solution of two chained ridge regressions: of g on f, and of the targets on g (kernel ridge regression or, with
-    `kb.Linear()` kernels, linear). `weights` and `expect` do the same for other functions g of the mediator.
+    the solution of two chained ridge regressions: of f(x) on y, and of the targets on the result (kernel ridge regression
+    or, with `kb.Linear()` kernels, linear). `weights` and `expect` do the same for other functions g of the mediator.
 
     Where x is a function of y, however many y share an x, this is Bayes' rule with the second sample as the prior (theorem
-    5.8), and `embed` gives the posterior. Where x has noise of its own it is not: of x = y + noise and g(y) = y the
-    deconditional mean is x, and the posterior mean nearer to the prior's. `kb.KernelBayesRule` is for posteriors.
+    5.8), and `embed` gives the posterior. Where x has noise of its own, and there are pairs enough for `reg` to average over
+    it, it is not: of x = y + noise and g(y) = y the deconditional mean is x, and the posterior mean nearer to the prior's.
+    `kb.KernelBayesRule` is for posteriors.
 
     Args:
         kernel: kernel of x. By default Gaussian. With targets and `learn="marginal"`, what is given is where the search
@@ -104,7 +105,8 @@ class DeconditionalEmbedding(MediatedModel):
         self.offset_ = samples.z.mean(0) if self.intercept else np.zeros(samples.z.shape[1])
         self.tuning_ = None
         kernel, mediator_kernel = self._given_kernels()
-        if self.learn is None or (reg is not None and kernel is not None and mediator_kernel is not None):
+        settled = kernel is not None and mediator_kernel is not None and reg is not None
+        if self.learn is None or (settled and not samples.z.shape[1]):
             if kernel is None or mediator_kernel is None or reg is None:
                 raise ValueError("learn=None uses what is given, so kernel, mediator_kernel and reg are needed")
             self.kernel_, self.mediator_kernel_, self.reg_ = kernel, mediator_kernel, reg
@@ -129,7 +131,9 @@ class DeconditionalEmbedding(MediatedModel):
             uncertain=False,
             ard=bool(self.ard),
         )
-        self.tuning_ = learn_mediated(settled, samples._replace(z=samples.z - self.offset_), rng)
+        unit = samples.z.std(0)  # the estimate is linear in z, so that its units leave kernels and regularisers alone
+        z = (samples.z - self.offset_) / np.where(unit > 0, unit, 1.0)
+        self.tuning_ = learn_mediated(settled, samples._replace(z=z), rng)
         params = self.tuning_.params
         self.kernel_, self.mediator_kernel_ = params.kernel, params.mediator_kernel
         self.reg_ = float(params.spread) / n

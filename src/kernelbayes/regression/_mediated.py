@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
-from .._estimator import DERIVED, check_kinds, check_points, check_sample
+from .._estimator import DERIVED, check_kinds, check_sample
 from .._linalg import Gram, LowRank, solve_lower
 from .._typing import Array
 from ..embeddings import PosteriorWarning
@@ -19,6 +18,7 @@ from ..kernels import Kernel
 from ..learning._mediated import Samples
 from ..rules import deconditional
 from ..rules.deconditional import Noise, Posterior, Task, Transfer
+from ._function import FittedFunction
 
 # A share of the prior's variance that is as good as nothing.
 LITTLE = 0.05
@@ -39,7 +39,7 @@ class Fit(NamedTuple):
         return deconditional.weights(self.pairs, self.posterior, self.noise, of_task, F)
 
 
-class MediatedModel(BaseEstimator):
+class MediatedModel(FittedFunction, BaseEstimator):
     """Base of the estimators that learn f(x) from pairs (x, y) and, apart from them, from pairs (y, z)."""
 
     kernel: Kernel | None
@@ -69,7 +69,8 @@ class MediatedModel(BaseEstimator):
         _check.same_length(X, Y, "X", "Y")
         if Y.shape[1:] != Y_task.shape[1:]:
             raise ValueError(
-                f"Y has {Y.shape[1]} columns but Y_task has {Y_task.shape[1]}: both are the mediator, in the same units"
+                f"Y has points of shape {Y.shape[1:]} but Y_task of {Y_task.shape[1:]}: both are the mediator, in the "
+                "same units"
             )
         if len(Y_task) < 2:
             raise ValueError(f"Y_task holds {len(Y_task)} point; at least two are needed")
@@ -79,10 +80,6 @@ class MediatedModel(BaseEstimator):
         z = _check.vectors(z, "z_task")
         _check.same_length(Y_task, z, "Y_task", "z_task")
         return Samples(X, Y, Y_task, z)
-
-    def _points(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return check_points(self, X, self.kernel_)
 
     # -------------------------------------------------------------------------------------------- fitting
 
@@ -126,11 +123,10 @@ class MediatedModel(BaseEstimator):
         """Say so where much of the task lies away from all pairs: what it tells reaches no x."""
         rows = np.linspace(0, len(self.Y_task_) - 1, min(len(self.Y_task_), _LOOKED_AT)).astype(int)
         few = self.Y_task_[rows]
-        left = self._fit.noise.spread * (
-            solve_lower(self._fit.pairs.root, self.mediator_features_._coordinates(few).T) ** 2
-        ).sum(0)
-        prior = self.mediator_kernel_._diag(few)
-        away = float(np.mean(prior - left < LITTLE * prior))
+        G = self.mediator_features_._coordinates(few)
+        left = self._fit.noise.spread * (solve_lower(self._fit.pairs.root, G.T) ** 2).sum(0)
+        told = (G * G).sum(1) - left  # of the variance of g, by values of f at the pairs
+        away = float(np.mean(told < LITTLE * self.mediator_kernel_._diag(few)))
         if away > _MUCH:
             warnings.warn(
                 f"{100 * away:.0f} % of the task's points lie where no pair (x, y) has its y: what they tell cannot be "
@@ -138,15 +134,6 @@ class MediatedModel(BaseEstimator):
                 PosteriorWarning,
                 stacklevel=3,
             )
-
-    # ------------------------------------------------------------------------------------------- using it
-
-    def _variance(self, X: Array, F: Array) -> Array:
-        """Posterior variance of f at points, before units: what coordinates miss of the kernel is unknown as well."""
-        return np.maximum(self.kernel_._diag(X) - (F * F).sum(1), 0.0) + self._fit.posterior.variance(F)
-
-    def _shape(self, values: Array) -> Array:
-        return values[..., 0] if self._flat_target else values
 
 
 def _check_mediator(Y: Any, name: str, kernel: Kernel | None) -> Array:

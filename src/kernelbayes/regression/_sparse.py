@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
 from .. import _check
-from .._estimator import check_kinds, check_points, check_sample
-from .._linalg import gaussian_draws
+from .._estimator import check_kinds, check_sample
 from .._typing import Array, ArrayLike, RandomState
 from ..features import IncompleteCholesky, Streamed, represent
 from ..kernels import Gaussian, Kernel
 from ..learning._sparse import Settled, SparseParameters, Sums, first_points, fit_sums, learn_sparse, refit_noise
 from ..rules.deconditional import Primal, Task
+from ._function import GaussianFunction
 
 # Points that add less than this share of the kernel's largest value to the others are left out.
 _TOLERANCE = 1e-10
 
 
-class SparseRegression(RegressorMixin, BaseEstimator):
+class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
     r"""Gaussian process regression on a few points, which are learned with the kernel and the noise.
 
     The process is known by its values at n points u, and the m rows of data tell about it through them. With
@@ -58,7 +58,9 @@ class SparseRegression(RegressorMixin, BaseEstimator):
 
     Attributes:
         points_: the points (n, d).
-        kernel_, noise_: what was used, in units of y after standardising: `noise_ * unit_**2` is the variance of y about f.
+        kernel_, noise_: what was used, in units of y after standardising. A new y varies about f by the noise: its standard
+            deviation is the root of `std**2 + noise_ * unit_**2`. What the points cannot follow of f counts as noise, so
+            that intervals for y are right where those for f alone may be too narrow.
         log_marginal_likelihood_: of the standardised y, summed over columns; with "variational" its lower bound.
         degrees_of_freedom_: how many directions of f the data have settled, at most one for each point.
         tuning_: the record of the optimiser, or None.
@@ -207,49 +209,9 @@ class SparseRegression(RegressorMixin, BaseEstimator):
         self.log_marginal_likelihood_ = float(value.sum())
         self.degrees_of_freedom_ = float(found.degrees())
 
-    # ---------------------------------------------------------------------------------------------- using it
-
-    def predict(self, X: ArrayLike, return_std: bool = False, return_cov: bool = False) -> Any:
-        """The mean of f at points: (t,), or (t, p) as y was; with its standard deviation or covariance (t, t, ...).
-
-        They are those of f. A new y varies about it by the noise: its standard deviation is the root of
-        `std**2 + model.noise_ * model.unit_**2`. What the points cannot follow of f counts as noise. So where rows are very
-        many and points few, intervals for y hold what they promise, but those for f are too narrow.
-        """
-        if return_std and return_cov:
-            raise ValueError("ask for return_std or return_cov, not both")
-        X = self._points(X)
-        F = self.features_._coordinates(X)
-        mean = self._shape(self.offset_ + self.unit_ * (F @ self.coef_))
-        if return_std:
-            missed = np.maximum(self.kernel_._diag(X) - (F * F).sum(1), 0.0)
-            return mean, self._shape(np.sqrt(missed + self._posterior.variance(F))[:, None] * self.unit_)
-        if return_cov:
-            return mean, self._shape(self._covariance(X, F)[..., None] * self.unit_**2)
-        return mean
-
-    def sample(self, X: ArrayLike, n: int = 1, random_state: RandomState = None) -> Array:
-        """Draws (n, t), or (n, t, p), of the function at points."""
-        X = self._points(X)
-        F = self.features_._coordinates(X)
-        mean, rng = F @ self.coef_, _check.generator(random_state)
-        noise = rng.standard_normal((_check.count(n, "n"), mean.shape[1], len(X)))
-        draws = mean.T + gaussian_draws(self._covariance(X, F), noise)
-        return self._shape(self.offset_ + self.unit_ * draws.swapaxes(1, 2))
-
     @property
     def _posterior(self) -> Primal:
         return Primal(self.coef_, self.log_marginal_likelihood_, self.factor_)
-
-    def _covariance(self, X: Array, F: Array) -> Array:
-        return self.kernel_._gram(X, X) - F @ F.T + self._posterior.covariance(F)
-
-    def _points(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return check_points(self, X, self.kernel_)
-
-    def _shape(self, values: Array) -> Array:
-        return values[..., 0] if self._flat_target else values
 
 
 def _as_given(settled: Settled, X: Array, rng: np.random.Generator) -> SparseParameters:

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
-from .._linalg import gaussian_draws
 from .._summary import Summary
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import PosteriorWarning
@@ -17,7 +16,8 @@ from ..features import Recipe
 from ..kernels import Gaussian, Kernel
 from ..learning._mediated import Settled, learn_mediated
 from ..rules import deconditional
-from ..rules.deconditional import Noise
+from ..rules.deconditional import Noise, Posterior
+from ._function import GaussianFunction
 from ._mediated import LITTLE, MediatedModel
 
 _LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -27,7 +27,7 @@ _NARROW = 4.0
 _BLOCK = 4096
 
 
-class TaskTransformedGP(MediatedModel):
+class TaskTransformedGP(GaussianFunction, MediatedModel):
     r"""A Gaussian process for f(x), learned from pairs (x, y) and, apart from them, from pairs (y, z).
 
     Nobody has seen x and z together. Where z tells about x through a mediator y, :math:`E[z | y] = E[f(X) | Y = y]`, f can
@@ -45,7 +45,8 @@ class TaskTransformedGP(MediatedModel):
         mediator_kernel: kernel of y, and the prior covariance of g; the same holds.
         features, mediator_features: representations of x and y. By default exact up to 3,000 points, then a subspace of
             1,000. With a full covariance the mediator's points are those of both samples.
-        noise: variance :math:`\sigma^2` of z about g(y), in units of `z_task` after standardising. None learns it.
+        noise: variance :math:`\sigma^2` of z about g(y), not about f(x), in units of `z_task` after standardising. None
+            learns it.
         mediator_noise: variance :math:`\tau` of f(x) about g(y). None takes that of the noise, as in the paper; "learn"
             learns it by itself.
         covariance: "full" or "map" (theorem 5.7, 2 and 4).
@@ -156,7 +157,7 @@ class TaskTransformedGP(MediatedModel):
         F, G = self.features_._coordinates(self.X_), self.mediator_features_._coordinates(self.Y_)
         away = (F - G @ fit.pairs.map().T) @ fit.posterior.mean
         self.spread_ = float((away**2).mean())
-        if self.spread_ > _NARROW * self.mediator_noise_:
+        if self.covariance == "full" and self.spread_ > _NARROW * self.mediator_noise_:
             seen, assumed = np.sqrt(self.spread_), np.sqrt(self.mediator_noise_)
             warnings.warn(
                 f"at one y, f(x) varies about its mean by {seen:.2g} and not, as is assumed, by {assumed:.2g} (in "
@@ -173,28 +174,9 @@ class TaskTransformedGP(MediatedModel):
 
     # ---------------------------------------------------------------------------------------------- using it
 
-    def predict(self, X: ArrayLike, return_std: bool = False, return_cov: bool = False) -> Any:
-        """The mean of f at points: (t,), or (t, p) as z was; with its standard deviation or covariance (t, t, ...)."""
-        if return_std and return_cov:
-            raise ValueError("ask for return_std or return_cov, not both")
-        X = self._points(X)
-        F = self.features_._coordinates(X)
-        mean = self._shape(self.offset_ + self.unit_ * (F @ self._fit.posterior.mean))
-        self._warn_unknown(X, F)
-        if return_std:
-            return mean, self._shape(np.sqrt(self._variance(X, F))[:, None] * self.unit_)
-        if return_cov:
-            return mean, self._shape(self._covariance(X, F)[..., None] * self.unit_**2)
-        return mean
-
-    def sample(self, X: ArrayLike, n: int = 1, random_state: RandomState = None) -> Array:
-        """Draws (n, t), or (n, t, p), of the function at points."""
-        X = self._points(X)
-        F = self.features_._coordinates(X)
-        mean, rng = F @ self._fit.posterior.mean, _check.generator(random_state)
-        noise = rng.standard_normal((_check.count(n, "n"), mean.shape[1], len(X)))
-        draws = mean.T + gaussian_draws(self._covariance(X, F), noise)
-        return self._shape(self.offset_ + self.unit_ * draws.swapaxes(1, 2))
+    @property
+    def _posterior(self) -> Posterior:
+        return self._fit.posterior
 
     def mediation(self, X: ArrayLike) -> Array:
         """The share (t,) of the prior's variance of f that the data explain: near 0 where x lies outside their reach."""
@@ -202,12 +184,11 @@ class TaskTransformedGP(MediatedModel):
         return self._explained(X, self.features_._coordinates(X))
 
     def _explained(self, X: Array, F: Array) -> Array:
-        return np.clip(1.0 - self._variance(X, F) / self.kernel_._diag(X), 0.0, 1.0)
+        prior = self.kernel_._diag(X)
+        left = np.divide(self._variance(X, F), prior, out=np.zeros(len(X)), where=prior > 0)
+        return np.clip(1.0 - left, 0.0, 1.0)
 
-    def _covariance(self, X: Array, F: Array) -> Array:
-        return self.kernel_._gram(X, X) - F @ F.T + self._fit.posterior.covariance(F)
-
-    def _warn_unknown(self, X: Array, F: Array) -> None:
+    def _look(self, X: Array, F: Array) -> None:
         outside = int((self._explained(X, F) < LITTLE).sum())
         if outside:
             warnings.warn(
@@ -220,7 +201,10 @@ class TaskTransformedGP(MediatedModel):
     # --------------------------------------------------------------------------------------------- diagnostics
 
     def left_out(self) -> tuple[Array, Array]:
-        """Mean and standard deviation of each of the task's targets given all others, in units of z: (m,) or (m, p)."""
+        """Mean and standard deviation of each of the task's targets given all others, in units of z: (m,) or (m, p).
+
+        Kernels, noise and the mean of z stay as they were learned from all.
+        """
         check_is_fitted(self)
         fit = self._fit
         parts = [

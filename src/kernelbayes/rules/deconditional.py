@@ -152,17 +152,20 @@ def primal(pairs: Transfer, sums: Task, noise: Noise) -> Primal:
     whitened = solve_lower(pairs.root, solve_lower(pairs.root, sums.core).T)  # H
     right = solve_lower(pairs.root, sums.right)
     V, q = pairs.across, pairs.root.shape[0]
-    tau = noise.spread if noise.uncertain else 0.0
-    E = cholesky(tau * whitened, "the covariance of the mediated noise", noise.task)
-    told = V @ solve(E, whitened) @ V.T
-    told = 0.5 * (told + told.T)  # H and E commute, so this is symmetric up to rounding
+    if noise.uncertain:
+        E = cholesky(noise.spread * whitened, "the covariance of the mediated noise", noise.task)
+        half = solve_lower(E, right)
+        told, b = V @ solve(E, whitened) @ V.T, V @ solve_lower(E, half, transposed=True)
+        told = 0.5 * (told + told.T)  # H and E commute, so this is symmetric up to rounding
+        explained, log_E = noise.spread * (half * half).sum(0), 2.0 * xp.log(xp.diagonal(E)).sum()
+    else:  # E is a multiple of the identity
+        told, b = V @ whitened @ V.T / noise.task, V @ right / noise.task
+        explained, log_E = 0.0, q * xp.log(noise.task)
     Q = cholesky(told, "the precision of the function", 1.0)
-    half = solve_lower(E, right)
-    b = V @ solve_lower(E, half, transposed=True)
     mean = solve(Q, b)
-    fit = (sums.squares - tau * (half * half).sum(0)) / noise.task - (b * mean).sum(0)
-    logs = xp.log(xp.diagonal(E)).sum() + xp.log(xp.diagonal(Q)).sum()
-    volume = (sums.size - q) * xp.log(noise.task) + 2.0 * logs + sums.size * math.log(2.0 * math.pi)
+    fit = (sums.squares - explained) / noise.task - (b * mean).sum(0)
+    volume = (sums.size - q) * xp.log(noise.task) + log_E + 2.0 * xp.log(xp.diagonal(Q)).sum()
+    volume = volume + sums.size * math.log(2.0 * math.pi)
     return Primal(mean, -0.5 * (fit + volume), Q)
 
 
@@ -200,6 +203,8 @@ def left_out(pairs: Transfer, sums: Task, noise: Noise, G: AnyArray, z: AnyArray
 
 def weights(pairs: Transfer, posterior: Posterior, noise: Noise, of_task: Gram, F: AnyArray) -> AnyArray:
     """Weights (t, m) of the targets in the mean of f at coordinates (t, p), with g at its most probable: theorem 5.5."""
+    if noise.uncertain:
+        raise ValueError("weights are those of the deconditional embedding, with uncertain=False")
     if isinstance(posterior, Dual):
         return solve(posterior.factor, posterior.seen.T @ F.T).T
     return of_task.scatter(solve(posterior.factor, F.T).T @ pairs.map()) / noise.task
