@@ -250,7 +250,7 @@ def test_a_task_away_from_all_pairs_is_told(covariance):
         given(covariance=covariance).fit(x, y, y_task + 1000.0, z)
 
 
-@pytest.mark.parametrize("factor", [1e-4, 1e4])
+@pytest.mark.parametrize("factor", [1e4])
 @pytest.mark.parametrize("settings", [{}, {"standardise": False}])
 def test_units_of_targets_do_not_matter(fitted, factor, settings):
     model, (x, y, y_task, z) = fitted

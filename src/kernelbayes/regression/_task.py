@@ -231,7 +231,8 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
             >>> rng = np.random.default_rng(0)
             >>> x, u = rng.normal(size=(80, 1)), rng.normal(size=(200, 1))
             >>> z = np.sin(u[:, 0]) + 0.2 * rng.normal(size=200)
-            >>> table = kb.TaskTransformedGP().fit(x, x, u, z).coverage([0.9])
+            >>> model = kb.TaskTransformedGP(kb.Gaussian(1.0), kb.Gaussian(1.0), noise=0.08, learn=None)
+            >>> table = model.fit(x, x, u, z).coverage([0.9])
             >>> bool(0.84 < table["90 %"]["covered"] < 0.96)
             True
         """
