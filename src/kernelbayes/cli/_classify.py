@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._persist import load, save
+from .._persist import save
 from .._table import Table, read_table, write_table
 from .._typing import Array
 from ..classification import ConditionalEmbeddingClassifier, _scores
 from ..rules import multiclass
 from ._columns import counted
 from ._inputs import Inputs, asked_inputs, default_inputs, listed
+from ._kept import load_kept
 from ._labels import are_whole, check_classes, read_labels, true_positions
 from ._refusal import Refusal, check_figure, names, plainly, seed, target
 
@@ -210,13 +211,8 @@ def _tell_rows(train: Table, labelled: Array, complete: Array) -> None:
 
 
 def _loaded(path: str) -> Any:
-    try:
-        model = load(path)
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {path}") from None
-    if not isinstance(model, ConditionalEmbeddingClassifier) or not hasattr(model, "input_columns_"):
-        raise ValueError(f"{path} holds no classifier that was kept by --save")
-    print(f"columns {model.target_name_} from {_task_of(model).inputs}")  # type: ignore[attr-defined]
+    model = load_kept(path, ConditionalEmbeddingClassifier, "input_columns_", "classifier")
+    print(f"columns {model.target_name_} from {_task_of(model).inputs}")
     return model
 
 

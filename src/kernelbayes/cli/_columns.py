@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +36,19 @@ class Roles(NamedTuple):
         return "; ".join(f"{part} {', '.join(columns)}" for part, columns in parts.items() if columns)
 
 
+def claimed(parts: Mapping[str, Sequence[str]], where: Mapping[str, Sequence[Table]]) -> dict[str, str]:
+    """The option that names each column, refusing those named twice or missing from a table where they should be."""
+    taken: dict[str, str] = {}
+    for option, columns in parts.items():
+        for name in columns:
+            if name in taken:
+                raise Refusal(f"column {name!r} is named in {taken[name]} and in {option}")
+            taken[name] = option
+            for table in where[option]:
+                table.require([name])
+    return taken
+
+
 def roles_of(arguments: argparse.Namespace, tables: list[Table]) -> Roles:
     """The part of each column, as asked or by default, checked against the table to learn from and the one to use."""
     parts = {
@@ -45,14 +58,7 @@ def roles_of(arguments: argparse.Namespace, tables: list[Table]) -> Roles:
         "--time": [arguments.time] if arguments.time else [],
         "--sequence": [arguments.sequence] if arguments.sequence else [],
     }
-    taken: dict[str, str] = {}
-    for option, columns in parts.items():
-        for name in columns:
-            if name in taken:
-                raise Refusal(f"column {name!r} is named in {taken[name]} and in {option}")
-            taken[name] = option
-            for table in tables[:1] if option == "--states" else tables:
-                table.require([name])
+    taken = claimed(parts, {option: tables[:1] if option == "--states" else tables for option in parts})
     time = arguments.time or clock(tables, taken)
     free = [name for name in tables[0].names if name not in taken and name != time]
     observations = arguments.observations or _shared(free, tables)

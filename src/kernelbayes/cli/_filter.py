@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._persist import load, save
+from .._persist import save
 from .._table import Table, read_table, write_table
 from .._typing import Array
 from ..filters import KernelBayesFilter, Track, TrackDiagnostics
@@ -28,6 +28,7 @@ from ._columns import (
     steps_of,
     times_of,
 )
+from ._kept import load_kept
 from ._refusal import Refusal, check_figure, names, plainly, seed, share, target, whole
 
 _MOST_FIGURES = 20
@@ -88,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     with plainly():
         test = read_table(arguments.test) if arguments.test else None
         train = read_table(arguments.train) if arguments.train else None
-        kept = _loaded(arguments.load) if arguments.load else None
+        kept = load_kept(arguments.load, KernelBayesFilter, "observation_names_", "filter") if arguments.load else None
         roles = _roles(arguments, train, test, kept)
         new = None if test is None else _read(test, roles)
         model = kept if train is None else _learned(train, roles, arguments)
@@ -153,16 +154,6 @@ def _learned(train: Table, roles: Roles, arguments: argparse.Namespace) -> Any:
         model.fit(observations, states, controls if roles.controls else None)
     parts = (tuple(part) for part in (roles.observations, roles.states, roles.controls))
     model.observation_names_, model.state_names_, model.control_names_ = parts
-    return model
-
-
-def _loaded(path: str) -> Any:
-    try:
-        model = load(path)
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {path}") from None
-    if not isinstance(model, KernelBayesFilter) or not model.observation_names_:
-        raise ValueError(f"{path} holds no filter that was kept by --save")
     return model
 
 

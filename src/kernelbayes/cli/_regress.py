@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._persist import load, save
+from .._persist import save
 from .._table import Table, read_table, write_table
 from .._typing import Array
 from ..embeddings import PosteriorWarning
 from ..kernels import Kernel, Scaled
 from ..regression import TaskTransformedGP
-from ._columns import counted
+from ._columns import claimed, counted
 from ._inputs import counts_rows, listed
+from ._kept import load_kept
 from ._refusal import Refusal, check_figure, names, plainly, seed, target
 
 # Below this share of the prior's variance explained, a prediction is a guess.
@@ -207,14 +208,7 @@ def _roles(pairs: Table, task: Table, arguments: argparse.Namespace) -> Roles:
 def _check_named(pairs: Table, task: Table, asked: dict[str, list[str]]) -> None:
     """Refuse names that are in no table where they should be, or in two options."""
     where = {"--mediator": (pairs, task), "--inputs": (pairs,), "--targets": (task,)}
-    taken: dict[str, str] = {}
-    for option, columns in asked.items():
-        for name in columns:
-            if name in taken:
-                raise Refusal(f"column {name!r} is named in {taken[name]} and in {option}")
-            taken[name] = option
-            for table in where[option]:
-                table.require([name])
+    claimed(asked, where)
 
 
 def _without_numbers_of_rows(columns: list[str], tables: list[Table]) -> list[str]:
@@ -261,12 +255,7 @@ def _learned(samples: Samples, arguments: argparse.Namespace) -> Any:
 
 
 def _loaded(path: str) -> Any:
-    try:
-        model = load(path)
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {path}") from None
-    if not isinstance(model, TaskTransformedGP) or not hasattr(model, "target_columns_"):
-        raise ValueError(f"{path} holds no regression that was kept by --save")
+    model = load_kept(path, TaskTransformedGP, "target_columns_", "regression")
     print(f"columns {_roles_of(model)}")
     return model
 

@@ -27,8 +27,8 @@ from ._optimise import Optimum, evaluate, minimise
 MOST_PAIRS, MOST_TASKS = 1024, 2048
 _MOST_LANDMARKS = 256
 # Lengthscales to start from, in median distances; noise and scales in shares of the targets' mean square.
-_LENGTHSCALES, _MEDIATOR_LENGTHSCALES, _NOISES = (1.0, 1 / 3), (1.0, 1 / 3, 1 / 10), (0.3, 0.03)
-_LENGTHSCALE_BOUNDS, _SCALE_BOUNDS, _NOISE_BOUNDS = (1e-2, 1e2), (1e-3, 1e3), (1e-6, 1e1)
+LENGTHSCALES, _MEDIATOR_LENGTHSCALES, NOISES = (1.0, 1 / 3), (1.0, 1 / 3, 1 / 10), (0.3, 0.03)
+LENGTHSCALE_BOUNDS, SCALE_BOUNDS, NOISE_BOUNDS = (1e-2, 1e2), (1e-3, 1e3), (1e-6, 1e1)
 # Starts to descend from, of those tried.
 _DESCENTS = 2
 # Standard deviation of the logarithms of the default kernels' parameters beforehand.
@@ -76,9 +76,9 @@ def loss(params: MediatedParameters, sample: Mediated) -> AnyArray:
     F = masked_features(params.kernel, sample.x)
     G = masked_features(params.mediator_kernel, sample.y)
     noise = params.noise + sample.missed(params.mediator_kernel, G) if params.uncertain else params.noise
-    pairs = deconditional.transfer(F, G[: len(F)], params.spread)
-    found = deconditional.primal(pairs, sample.sums(G), Noise(noise, params.spread, params.uncertain))
-    return (_price(params) - found.log_marginal.sum()) / (sample.sums(G).size * sample.targets.shape[1])
+    pairs, sums = deconditional.transfer(F, G[: len(F)], params.spread), sample.sums(G)
+    found = deconditional.primal(pairs, sums, Noise(noise, params.spread, params.uncertain))
+    return (_price(params) - found.log_marginal.sum()) / (sums.size * sample.targets.shape[1])
 
 
 def _price(params: MediatedParameters) -> AnyArray:
@@ -154,7 +154,7 @@ def learn_mediated(settled: Settled, given: Samples, rng: np.random.Generator) -
     size = float((given.z**2).mean()) if settled.kernel is None and settled.mediator_kernel is None else 1.0
     size = size or 1.0  # default kernels and noise are sought in units of the targets, whatever those are
     given, settled = given._replace(z=given.z / np.sqrt(size)), settled.in_units(1.0 / size)
-    x = _side(settled.kernel, [given.X], _LENGTHSCALES, settled.ard, "X")
+    x = _side(settled.kernel, [given.X], LENGTHSCALES, settled.ard, "X")
     y = _side(settled.mediator_kernel, [given.Y, given.Y_task], _MEDIATOR_LENGTHSCALES, settled.ard, "Y")
     samples = Samples(x.samples[0], y.samples[0], y.samples[1], given.z)
     variance = float((given.z**2).mean()) or 1.0
@@ -211,7 +211,7 @@ def _side(kernel: Kernel | None, samples: list[Array], factors: tuple[float, ...
 def _starts(
     settled: Settled, kernels: list[Kernel], mediators: list[Kernel], variance: float
 ) -> list[MediatedParameters]:
-    noises = [share * variance for share in _NOISES] if settled.noise is None else [settled.noise]
+    noises = [share * variance for share in NOISES] if settled.noise is None else [settled.noise]
     spread = settled.mediator_noise
     drawn = tuple(name for name in ("kernel", "mediator_kernel") if getattr(settled, name) is None)
     return [
@@ -231,11 +231,11 @@ def _starts(
 
 
 def _bounds(settled: Settled, variance: float) -> dict[str, tuple[float, float]]:
-    noise, scale = ((variance * low, variance * high) for low, high in (_NOISE_BOUNDS, _SCALE_BOUNDS))
+    noise, scale = ((variance * low, variance * high) for low, high in (NOISE_BOUNDS, SCALE_BOUNDS))
     out = {"noise": noise, "mediator_noise": noise}
     for name, kernel in (("kernel", settled.kernel), ("mediator_kernel", settled.mediator_kernel)):
         if kernel is None:
-            out |= {f"{name}.kernel.lengthscale": _LENGTHSCALE_BOUNDS, f"{name}.scale": scale}
+            out |= {f"{name}.kernel.lengthscale": LENGTHSCALE_BOUNDS, f"{name}.scale": scale}
     if settled.noise is not None:
         del out["noise"]
     return out

@@ -37,6 +37,7 @@ from ..kernels._base import unbounded
 from ..rules import deconditional
 from ..rules.deconditional import Noise, Primal, Task, Transfer
 from ._conditional import pad_rows, padded_size
+from ._mediated import LENGTHSCALE_BOUNDS, LENGTHSCALES, NOISE_BOUNDS, NOISES, SCALE_BOUNDS
 from ._optimise import Optimum, evaluate, free_leaves, minimise
 
 # Rows summed at a time; points are padded to a multiple, so that similar problems share a compilation.
@@ -44,9 +45,6 @@ _CHUNK, _POINTS = 2048, 64
 # Up to here matrices are so small that threads of BLAS only wait for each other.
 _SMALL = 128
 _JITTER = 1e-9
-# Lengthscales to start from, in median distances; the noise in shares of the targets' mean square.
-_LENGTHSCALES, _NOISES = (1.0, 1 / 3), (0.3, 0.03)
-_LENGTHSCALE_BOUNDS, _SCALE_BOUNDS, NOISE_BOUNDS = (1e-2, 1e2), (1e-3, 1e3), (1e-6, 1e1)
 
 
 class SparseParameters(eqx.Module):
@@ -211,9 +209,9 @@ def _descended(
 
 def _starts(settled: Settled, points: Array, variance: float) -> list[SparseParameters]:
     one = np.ones(points.shape[1]) if settled.ard else np.asarray(1.0)
-    default = [Scaled(Gaussian(factor * one), variance) for factor in _LENGTHSCALES]
+    default = [Scaled(Gaussian(factor * one), variance) for factor in LENGTHSCALES]
     kernels = default if settled.kernel is None else [settled.kernel]
-    noises = [share * variance for share in _NOISES] if settled.noise is None else [settled.noise]
+    noises = [share * variance for share in NOISES] if settled.noise is None else [settled.noise]
     return [
         SparseParameters(kernel, noise, points, settled.spread, settled.variational)
         for kernel in kernels
@@ -222,8 +220,8 @@ def _starts(settled: Settled, points: Array, variance: float) -> list[SparsePara
 
 
 def _bounds(settled: Settled, variance: float) -> dict[str, tuple[float, float]]:
-    noise, scale = ((variance * low, variance * high) for low, high in (NOISE_BOUNDS, _SCALE_BOUNDS))
-    out = {} if settled.kernel else {"kernel.kernel.lengthscale": _LENGTHSCALE_BOUNDS, "kernel.scale": scale}
+    noise, scale = ((variance * low, variance * high) for low, high in (NOISE_BOUNDS, SCALE_BOUNDS))
+    out = {} if settled.kernel else {"kernel.kernel.lengthscale": LENGTHSCALE_BOUNDS, "kernel.scale": scale}
     return out if settled.noise is not None else out | {"noise": noise}
 
 

@@ -14,7 +14,7 @@ from ..features import Recipe, represent
 from ..kernels import Gaussian, Kernel
 from ..kernels._bandwidth import lengthscale_of
 from ..learning._mediated import Samples, Settled, learn_mediated
-from ..rules import conditional
+from ..rules import conditional, deconditional
 from ..rules.deconditional import Noise
 from ._mediated import MediatedModel
 
@@ -158,7 +158,8 @@ class DeconditionalEmbedding(MediatedModel):
     def weights(self, X: ArrayLike) -> Array:
         """Weights (t, m) on the points of the task, one row for each of t points."""
         F = self.features_._coordinates(self._points(X))
-        weights = self._fit.weights(F, represent(self.mediator_features_, self.Y_task_))
+        fit, of_task = self._fit, represent(self.mediator_features_, self.Y_task_)
+        weights = deconditional.weights(fit.pairs, fit.posterior, fit.noise, of_task, F)
         return conditional.complete(weights) if self.intercept else weights
 
     def embed(self, x: ArrayLike) -> MeanEmbedding:

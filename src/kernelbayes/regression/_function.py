@@ -36,6 +36,13 @@ class GaussianFunction(FittedFunction):
 
     offset_: Array
     unit_: Array
+    standardise: bool
+
+    def _standardised(self, z: Array) -> Array:
+        """Targets (m, t) as they are fitted to, having set offset and unit."""
+        self.offset_, spread = z.mean(0), z.std(0)
+        self.unit_ = np.where(spread > 0, spread, 1.0) if self.standardise else np.ones(len(spread))
+        return (z - self.offset_) / self.unit_
 
     @property
     def _posterior(self) -> Posterior:

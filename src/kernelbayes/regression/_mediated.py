@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from .. import _check
 from .._estimator import DERIVED, check_kinds, check_sample
-from .._linalg import Gram, LowRank, solve_lower
+from .._linalg import LowRank, solve_lower
 from .._typing import Array
 from ..embeddings import PosteriorWarning
 from ..features import Features, Recipe, default_recipe, factored, kernel_for, represent
@@ -33,10 +33,6 @@ class Fit(NamedTuple):
     posterior: Posterior
     sums: Task
     noise: Noise
-
-    def weights(self, F: Array, of_task: Gram) -> Array:
-        """Weights (t, m) of the targets in the mean of f, at points given by their coordinates (t, p)."""
-        return deconditional.weights(self.pairs, self.posterior, self.noise, of_task, F)
 
 
 class MediatedModel(FittedFunction, BaseEstimator):

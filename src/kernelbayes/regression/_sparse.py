@@ -127,10 +127,7 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         X, y = self._check_rows(X, y)
         settled = settled._replace(points=self._first(X.shape[1]))
         rng = _check.generator(self.random_state)
-        self.offset_ = y.mean(0)
-        spread = y.std(0)
-        self.unit_ = np.where(spread > 0, spread, 1.0) if self.standardise else np.ones(len(spread))
-        z = (y - self.offset_) / self.unit_
+        z = self._standardised(y)
         self.tuning_ = learn_sparse(settled, X, z, rng) if self.learn else None
         params = self.tuning_.params if self.tuning_ else _as_given(settled, X, rng)
         self._solve(params, X, z, settled.noise is None and len(X) > settled.rows)

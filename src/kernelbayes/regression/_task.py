@@ -50,8 +50,8 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
         mediator_noise: variance :math:`\tau` of f(x) about g(y). None takes that of the noise, as in the paper; "learn"
             learns it by itself.
         covariance: "full" or "map" (theorem 5.7, 2 and 4).
-        learn: "marginal" maximises the marginal likelihood, with a wide prior about the median distance for the
-            lengthscales of the default kernels; None uses what is given.
+        learn: "marginal" maximises the marginal likelihood, with a wide prior of the default kernels' parameters
+            (lengthscales about the median distance, scales about the mean square of z); None uses what is given.
         ard: one lengthscale for each column, in the default kernels.
         standardise: divide z by its standard deviation, column by column. The mean is always taken off.
         random_state: seed of subspaces and subsamples.
@@ -116,10 +116,7 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
             raise ValueError("z_task is None; kb.DeconditionalEmbedding does without targets")
         samples = self._check_samples(X, Y, Y_task, z_task)
         rng = _check.generator(self.random_state)
-        self.offset_ = samples.z.mean(0)
-        spread = samples.z.std(0)
-        self.unit_ = np.where(spread > 0, spread, 1.0) if self.standardise else np.ones(len(spread))
-        z = (samples.z - self.offset_) / self.unit_
+        z = self._standardised(samples.z)
         self.tuning_ = None
         if self.learn is None:
             self.kernel_, self.mediator_kernel_ = settled.kernel or Gaussian(), settled.mediator_kernel or Gaussian()
@@ -134,6 +131,7 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
         self._represent(samples, settled.uncertain, rng)
         self.log_marginal_likelihood_ = float(self._fit.posterior.log_marginal.sum())
         self.degrees_of_freedom_ = float(self._fit.posterior.degrees())
+        self.spread_ = self._spread_seen()
         self._warn_unmediated()
         self._warn_narrow()
         return self
@@ -152,11 +150,13 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
             raise ValueError("learn=None uses what is given, so kernel, mediator_kernel and noise are needed")
         return Settled(kernel, mediator_kernel, noise, spread, self.covariance == "full", bool(self.ard))
 
-    def _warn_narrow(self) -> None:
-        fit = self._fit
+    def _spread_seen(self) -> float:
+        """Mean square of f(x) about its conditional mean at the pairs."""
         F, G = self.features_._coordinates(self.X_), self.mediator_features_._coordinates(self.Y_)
-        away = (F - G @ fit.pairs.map().T) @ fit.posterior.mean
-        self.spread_ = float((away**2).mean())
+        away = (F - G @ self._fit.pairs.map().T) @ self._fit.posterior.mean
+        return float((away**2).mean())
+
+    def _warn_narrow(self) -> None:
         if self.covariance == "full" and self.spread_ > _NARROW * self.mediator_noise_:
             seen, assumed = np.sqrt(self.spread_), np.sqrt(self.mediator_noise_)
             warnings.warn(
