@@ -23,6 +23,8 @@ DERIVED = (
     "_draws_cache",
     "_frozen_cache",
     "_smoothed_cache",
+    "_aim_cache",
+    "_problem_cache",
 )
 
 _EXAMPLES = {Kernel: "kb.Gaussian(1.0)", Recipe: "kb.Subspace(500)"}

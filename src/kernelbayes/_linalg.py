@@ -165,9 +165,39 @@ def solve_stack(A: Array, b: Array, name: str) -> Array:
     return found
 
 
+def least_squares(A: Array, b: Array) -> Array:
+    """The shortest w that minimises `|A w - b|`, by singular values: as exact as the problem allows."""
+    found: Any = scipy.linalg.lstsq(A, b, cond=np.finfo(np.float64).eps, check_finite=False)
+    return np.asarray(found[0])
+
+
 def row_space(M: Array) -> Array:
     """Orthonormal columns (r, k), k = min of the sizes, that span the rows of M (p, r)."""
     return np.linalg.qr(M.T)[0]
+
+
+class GrowingBasis:
+    """An orthonormal basis of the span of vectors of length `dimension` that are added one by one."""
+
+    def __init__(self, dimension: int):
+        self.dimension, self.size = dimension, 0
+        self._rows = np.empty((dimension, dimension))
+
+    def add(self, v: Array) -> Array:
+        """Take in a vector outside of the span so far; returns its direction beyond it."""
+        Q = self._rows[: self.size]
+        for _ in range(2):  # twice, so that it stays orthogonal to rounding
+            v = v - (Q @ v) @ Q
+        length = float(np.sqrt(v @ v))
+        if length == 0.0:
+            raise FactorisationError(f"vector {self.size + 1} of {self.dimension} lies in the span of those before it")
+        self._rows[self.size] = v / length
+        self.size += 1
+        return self._rows[self.size - 1]
+
+    def left(self, V: Array) -> Array:
+        """Squared lengths of what lies outside of the span, of rows V (t, dimension)."""
+        return (V * V).sum(1) - ((V @ self._rows[: self.size].T) ** 2).sum(1)
 
 
 class OuterProducts:
@@ -257,22 +287,37 @@ def _refuse_indefinite(residual: Array, largest: float, steps: int) -> None:
         )
 
 
-def pivoted_cholesky(diagonal: Array, column: Callable[[int], Array], *, rank: int, tol: float) -> PivotedCholesky:
+def pivoted_cholesky(
+    diagonal: Array,
+    column: Callable[[int], Array],
+    *,
+    rank: int,
+    tol: float,
+    target: Array | None = None,
+    first: int = 0,
+) -> PivotedCholesky:
     """Greedy incomplete Cholesky of a Gram matrix that is never formed: O(n r) memory, O(n r^2) time.
 
     Takes the point with the largest remaining diagonal until `rank` points are taken or that diagonal has fallen to
     `tol` times the largest one at the start (Fine and Scheinberg 2001; Bach and Jordan 2002).
+
+    With a `target`, values (n,) of a function at the points, it takes the point whose span brings a projection of that
+    function nearest to it: the one with the largest `left^2 / residual`, where `left` is what the projection so far misses
+    of the values. The `first` points are taken before all others, as they come.
     """
     n = len(diagonal)
     largest = float(diagonal.max(initial=0.0))
     residual = diagonal.astype(np.float64, copy=True)
+    left = None if target is None else target.astype(np.float64, copy=True)
     floor = tol * largest
     rank = min(rank, n)
     rows = np.empty((min(rank, 64), n))  # F', grown as needed; one contiguous row per pivot
     pivots = np.empty(rank, dtype=np.intp)
+    forced = iter(range(first))
     r = 0
     while r < rank:
-        p = int(residual.argmax())
+        p = next((i for i in forced if residual[i] > floor), None)
+        p = _next_pivot(residual, left, floor) if p is None else p
         _refuse_indefinite(residual, largest, r)
         if residual[p] <= floor:
             break
@@ -282,11 +327,20 @@ def pivoted_cholesky(diagonal: Array, column: Callable[[int], Array], *, rank: i
         np.subtract(column(p), rows[:r, p] @ rows[:r], out=row)
         row /= np.sqrt(residual[p])
         row[pivots[:r]] = 0.0  # exactly triangular on the pivots, not merely up to rounding
+        if left is not None:
+            left -= left[p] / row[p] * row
         residual -= row * row
         pivots[r] = p
         residual[p] = 0.0
         r += 1
     return PivotedCholesky(np.ascontiguousarray(rows[:r].T), pivots[:r].copy(), np.maximum(residual, 0.0))
+
+
+def _next_pivot(residual: Array, left: Array | None, floor: float) -> int:
+    if left is None:
+        return int(residual.argmax())
+    gain = np.where(residual > floor, left * left, 0.0) / np.maximum(residual, floor)
+    return int(gain.argmax() if gain.any() else residual.argmax())
 
 
 class LowRank(NamedTuple):

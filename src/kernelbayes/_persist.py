@@ -25,6 +25,7 @@ from .density_ratio import DensityRatio
 from .embeddings import CrossCovariance, Embedding, Health, Posteriors, TestResult
 from .features import Features, Recipe
 from .filters import KernelBayesFilter, KernelMonteCarloFilter, Track, TrackDiagnostics
+from .integration import Integral, QuadratureRule
 from .kernels import Kernel
 from .kernels._distributions import Column, Independent, Mixture, Normal
 from .learning import Calibrator, Optimum
@@ -38,6 +39,7 @@ from .lfi._blocks import Block
 from .lfi._law import Law
 from .regression._mediated import MediatedModel
 from .regression._sparse import SparseRegression
+from .simulation import Failure
 
 SCHEMA = 1
 _ROOTS: tuple[type, ...] = (
@@ -79,6 +81,9 @@ _ROOTS: tuple[type, ...] = (
     Law,
     EpsilonKernel,
     ParameterPosterior,
+    QuadratureRule,
+    Integral,
+    Failure,
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+import scipy.special
 
 from .._typing import Array
 from ..kernels._distributions import Column, Distribution, Mixture, Normal, Simple
@@ -114,9 +115,15 @@ def nodes(P: Distribution) -> tuple[Array, Array]:
     uniform = stats.qmc.Sobol(P.dimension, scramble=False).random_base2(exponent) + 0.5 / 2**exponent
     points, weights = [], []
     for share, part in parts:
-        if isinstance(part, Normal):
-            points.append(part.transform(np.asarray(stats.norm.ppf(uniform))))
-        else:
-            points.append(np.stack([c.frozen().ppf(u) for c, u in zip(part.columns, uniform.T, strict=True)], axis=1))
+        points.append(placed(part, uniform))
         weights.append(np.full(len(uniform), share / len(uniform)))
     return np.concatenate(points), np.concatenate(weights)
+
+
+def placed(part: Simple, uniform: Array, stretch: float = 1.0) -> Array:
+    """Points (n, d) at places (n, d) of the unit cube, by quantiles; normal columns are stretched by a factor."""
+    standard = stretch * scipy.special.ndtri(uniform)
+    if isinstance(part, Normal):
+        return part.transform(standard)
+    columns = zip(part.columns, standard.T, uniform.T, strict=True)
+    return np.stack([c.centre + (c.half * (2.0 * u - 1.0) if c.half > 0 else c.sd * z) for c, z, u in columns], axis=1)

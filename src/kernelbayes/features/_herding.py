@@ -145,22 +145,32 @@ def _product(factors: Iterable[Array]) -> Array:
     return functools.reduce(np.multiply, (np.asarray(f, dtype=np.float64) for f in factors))
 
 
-def herd(pool: Pool, target: Array, size: int, *, repeat: bool = True, sweeps: int = 0) -> Array:
+def herd(
+    pool: Pool,
+    target: Array,
+    size: int,
+    *,
+    repeat: bool = True,
+    sweeps: int = 0,
+    before: tuple[int, Array] | None = None,
+) -> Array:
     """Indices of `size` points of a pool, in the order taken, whose mean embedding follows the target's values there.
 
     Greedy, with or without repetition, and then up to so many sweeps of exchanges. Apart from the target, a step costs
-    one row of the Gram matrix.
+    one row of the Gram matrix. `before` are points taken already, from anywhere: their number, and the sum of their kernels
+    at the points of the pool.
     """
     n = len(pool)
     if pool.fits and 4 * size >= n:
         pool.hold()
     row = functools.lru_cache(maxsize=max(1, _HELD_ROWS // n))(pool.row) if sweeps else pool.row
     chosen = np.empty(size, dtype=np.intp)
-    cost = 0.5 * pool.diagonal()
+    taken, sums = (0, 0.0) if before is None else before
+    cost = 0.5 * pool.diagonal() + sums
     barred = None if repeat else np.zeros(n)  # minus infinity at points that may not be taken
     score = np.empty(n)
     for t in range(size):
-        np.divide(cost, -(t + 1.0), out=score)
+        np.divide(cost, -(taken + t + 1.0), out=score)
         score += target
         p = chosen[t] = _best(score, barred)
         if barred is not None:

@@ -48,7 +48,7 @@ _FULL_RANK = 0.9
 # Points at most on which the rank of a kernel is probed.
 _PROBE_POINTS = 2048
 # Up to here the kernel is used exactly by default; beyond, on a subspace.
-_EXACT_POINTS = 3000
+EXACT_POINTS = 3000
 _DEFAULT_SUBSPACE = 1000
 # Points on which the error of a subspace is measured.
 _ERROR_POINTS = 2000
@@ -324,4 +324,4 @@ class Subspace(Recipe):
 
 def default_recipe(n: int) -> Recipe:
     """The kernel itself for up to 3,000 points; beyond, a subspace of 1,000."""
-    return Exact() if n <= _EXACT_POINTS else Subspace(_DEFAULT_SUBSPACE)
+    return Exact() if n <= EXACT_POINTS else Subspace(_DEFAULT_SUBSPACE)

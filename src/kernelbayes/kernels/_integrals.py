@@ -24,8 +24,8 @@ import numpy as np
 
 from .._linalg import eigh
 from .._typing import Array, ArrayLike
-from ._base import Kernel, Scaled, Sum
-from ._distributions import Column, Distribution, Independent, Mixture, NoClosedForm, Simple, read_distribution
+from ._base import Columns, Kernel, Product, Scaled, Sum
+from ._distributions import Column, Distribution, Independent, Mixture, NoClosedForm, Normal, Simple, read_distribution
 from ._interval import Brownian, PeriodicSobolev
 from ._product import Linear, Polynomial
 from ._profiles import (
@@ -162,14 +162,49 @@ def _scaled(kernel: Scaled, P: Simple, Q: Simple) -> Any:
     return np.asarray(kernel.scale).item() * _integral(kernel.kernel, P, Q)
 
 
+def _on_columns(kernel: Columns, P: Simple, Q: Simple) -> Any:
+    return _integral(kernel.kernel, *(_marginal(p, kernel.columns) for p in (P, Q)))
+
+
+def _marginal(P: Simple, columns: tuple[int, ...]) -> Simple:
+    """The distribution of some columns."""
+    if max(columns) >= P.dimension:
+        raise ValueError(f"the kernel reads columns {columns}, but the distribution has {P.dimension}")
+    if P.columns is not None:
+        return Independent(tuple(P.columns[j] for j in columns))
+    return Normal(P.mean()[list(columns)], P.covariance()[np.ix_(columns, columns)])
+
+
+def _product(kernel: Product, P: Simple, Q: Simple) -> Any:
+    """Of kernels on different columns, where columns are independent: the product of their integrals."""
+    seen = [_columns_of(part) for part in (kernel.left, kernel.right)]
+    if P.columns is None or Q.columns is None or None in seen or set(seen[0] or ()) & set(seen[1] or ()):
+        raise OutOfReach
+    return _integral(kernel.left, P, Q) * _integral(kernel.right, P, Q)
+
+
+def _columns_of(kernel: Kernel) -> tuple[int, ...] | None:
+    """The columns that a kernel reads, or None where it reads all."""
+    if isinstance(kernel, Columns):
+        return kernel.columns
+    if isinstance(kernel, Scaled):
+        return _columns_of(kernel.kernel)
+    if isinstance(kernel, (Product, Sum)):
+        left, right = _columns_of(kernel.left), _columns_of(kernel.right)
+        return None if left is None or right is None else left + right
+    return None
+
+
 _FORMS: dict[type[Kernel], Callable[[Any, Simple, Simple], Any]] = {
     Brownian: _brownian,
+    Columns: _on_columns,
     Gaussian: _gaussian,
     Laplace: _laplace,
     Linear: _linear,
     Matern: _matern,
     PeriodicSobolev: _sobolev,
     Polynomial: _polynomial,
+    Product: _product,
     Scaled: _scaled,
     Sum: _sum,
 }

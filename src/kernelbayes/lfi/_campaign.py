@@ -13,10 +13,11 @@ import numpy as np
 
 from .._typing import Array
 from ..simulation import Runs, SimulationError, SimulationWarning, open_runs, simulate
+from ..simulation._runs import joined
 from ..simulation._simulate import running, settled_seed
 from ._prior import Prior
 from ._problem import Inference, Problem
-from ._search import Search, joined, judge, renumbered
+from ._search import Search, judge, renumbered
 
 # By how many posterior standard deviations the draws of a further round are moved, so that their surroundings are seen.
 _STRAY = 0.7

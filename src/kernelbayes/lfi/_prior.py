@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,11 +11,12 @@ import scipy.linalg
 import scipy.special
 
 from .. import _check
+from .._designs import SEQUENCES, unit_sequence
 from .._typing import Array, ArrayLike, RandomState
 from ..kernels._distributions import Column, Distribution, Independent, Mixture, Normal, as_distribution
 from ._blocks import POOL, Blend, Block, Correlated, Drawn, Scalar, normals, read_draws
 
-DESIGNS = ("halton", "sobol", "random")
+DESIGNS = (*SEQUENCES, "random")
 
 
 class Prior:
@@ -357,16 +357,4 @@ def _sequence(kind: str, d: int, start: int, stop: int, seed: int) -> Array:
     """Rows of a sequence of standard normal points (stop - start, d)."""
     if kind == "random":
         return np.random.default_rng(seed).standard_normal((stop, d))[start:]
-    from scipy.stats import qmc  # slow to import
-
-    family: Any = qmc.Halton if kind == "halton" else qmc.Sobol
-    engine = family(d, scramble=True, seed=seed)
-    if start:
-        engine.fast_forward(start)
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # Sobol's sequence is balanced at powers of two; ours grows as it goes
-        u = engine.random(stop - start) if stop > start else np.empty((0, d))
-    half = np.finfo(np.float64).eps
-    return scipy.special.ndtri(np.clip(u, half, 1.0 - half))
+    return scipy.special.ndtri(unit_sequence(kind, d, start, stop, seed))

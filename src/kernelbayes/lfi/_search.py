@@ -10,7 +10,7 @@ import numpy as np
 
 from .._typing import Array
 from ..simulation import Failure, Runs, SimulationError, SimulationWarning
-from ..simulation._runs import SHARE_TO_WARN, commonest
+from ..simulation._runs import SHARE_TO_WARN, commonest, joined
 from ._prior import Prior
 from ._problem import OutOfBudget
 
@@ -79,20 +79,6 @@ class Search:
     def runs(self) -> Runs:
         """All there are."""
         return joined(self._parts, self._prior.dimension)
-
-
-def joined(parts: list[Runs], dimension: int) -> Runs:
-    """Runs of several calls as one."""
-    shape = parts[0].outputs.shape[1:]
-    return Runs(
-        np.concatenate([p.parameters.reshape(len(p), dimension) for p in parts]),
-        np.concatenate([p.outputs.reshape(len(p), *shape) for p in parts]),
-        np.concatenate([p.index for p in parts]),
-        np.concatenate([p.seconds for p in parts]),
-        parts[0].names,
-        parts[0].statistics,
-        tuple(f for p in parts for f in p.failures),
-    )
 
 
 def renumbered(runs: Runs, numbers: Array) -> Runs:

@@ -123,6 +123,20 @@ class Runs:
         write_table(path, [*columns, ("seconds", self.seconds)])
 
 
+def joined(parts: list[Runs], dimension: int) -> Runs:
+    """Runs of several calls as one."""
+    shape = parts[0].outputs.shape[1:]
+    return Runs(
+        np.concatenate([p.parameters.reshape(len(p), dimension) for p in parts]),
+        np.concatenate([p.outputs.reshape(len(p), *shape) for p in parts]),
+        np.concatenate([p.index for p in parts]),
+        np.concatenate([p.seconds for p in parts]),
+        parts[0].names,
+        parts[0].statistics,
+        tuple(f for p in parts for f in p.failures),
+    )
+
+
 def _apart(names: Iterable[str], what: str, taken: set[str]) -> list[str]:
     """Names of columns: a parameter and a statistic may share one, and some have none but a number."""
     return [f"{what}_{name}" if name in taken or name.isdigit() else name for name in names]

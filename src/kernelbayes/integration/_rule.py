@@ -1,0 +1,345 @@
+"""Quadrature rules: nodes, weights, and an error that is known before a function is evaluated."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _check
+from .._summary import Summary
+from .._table import write_table
+from .._typing import Array, ArrayLike, RandomState
+from ..embeddings import MeanEmbedding
+from ..embeddings._mean import default_kernel, evaluate_function
+from ..features import Recipe
+from ..kernels import Kernel, check_kernel, dense_gram
+from ..rules import quadrature as rules
+from ..rules.quadrature import Problem
+from ._nodes import NODES, Nodes, Plan
+from ._source import Aim, read_source
+
+WEIGHTS = ("optimal", "normalised", "bach", "importance", "uniform")
+# Weights that sum to so much in absolute value carry errors of the function, or of its rounding, into the integral.
+_LARGE_WEIGHTS = 100.0
+# A complete expansion is used as long as it has at most so many numbers at the nodes.
+_MOST_NUMBERS = 2**24
+
+
+class QuadratureWarning(UserWarning):
+    """A rule, or an integral, that should not be taken at face value."""
+
+
+class QuadratureRule:
+    r"""Nodes and weights for integrals :math:`\int f\, d\rho \approx \sum_i w_i f(x_i)`.
+
+    Made by `kb.quadrature`, which has an example.
+
+    Attributes:
+        points: the nodes (n, d).
+        weights: (n,).
+        worst_case_error: the largest error of the rule on functions of norm one in the RKHS of the kernel. Where it is too
+            small to be told from rounding it is the `resolution`, an upper bound, and `resolved` is False.
+        resolution: the smallest error that can be told from zero.
+        origin: where the embedding of the distribution came from: "closed form", or what stands for the distribution. Then
+            the error is with respect to that.
+        kernel: of the space of functions.
+        density: of the nodes with respect to the distribution (n,), or None where they are not random.
+        nodes: how the nodes were chosen.
+        weighting: how they are weighed.
+        reg: regulariser of the weights, 0 for none.
+    """
+
+    def __init__(
+        self,
+        aim: Aim,
+        points: Array,
+        density: Array | None,
+        weighting: str,
+        reg: float,
+        nodes: str,
+        plan: dict[str, Any],
+    ):
+        self.kernel, self.points, self.density = aim.kernel, points, density
+        self.nodes, self.weighting, self.reg, self.origin = nodes, weighting, reg, aim.origin
+        self._plan, self._aim_cache = plan, aim
+        problem = _problem(aim, points)
+        self.weights = _weights(problem, weighting, self._penalty(), density)
+        self.worst_case_error, self.resolution = problem.error(self.weights), problem.resolution
+        self._problem_cache = problem
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        bound = "" if self.resolved else "below "
+        return (
+            f"QuadratureRule({len(self)} nodes by {self.nodes}, {self.weighting} weights, worst-case error "
+            f"{bound}{self.worst_case_error:.2g}, {self.origin})"
+        )
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the worst-case error is larger than what rounding makes of it."""
+        return self.worst_case_error > self.resolution
+
+    @functools.cached_property
+    def embedding_error(self) -> float:
+        """About how far the points that stand for the distribution are from it, in the RKHS; 0 for closed forms."""
+        return self._aim(None).stand_in_error()
+
+    @property
+    def embedding(self) -> MeanEmbedding:
+        """The weighted nodes as an embedding, to be compared with others."""
+        return MeanEmbedding(self.points, self.weights, self.kernel)
+
+    def _penalty(self) -> Array:
+        """n reg for each weight, times the density for Bach's."""
+        n = len(self.points)
+        if self.weighting == "bach" and self.density is not None:
+            return n * self.reg * self.density
+        return np.full(n, n * self.reg if self.weighting in ("optimal", "normalised") else 0.0)
+
+    def _problem(self) -> Problem:
+        if (
+            getattr(self, "_problem_cache", None) is None
+        ):  # of a rule that was loaded: enough for the scale of a function
+            factor = rules.by_gram(dense_gram(self.kernel, self.points, self.points), np.zeros(len(self)), 0.0)
+            self._problem_cache = factor
+        return self._problem_cache
+
+    # ------------------------------------------------------------------------------------------------------- using it
+
+    def integrate(self, f: Callable[[Array], ArrayLike] | ArrayLike, return_std: bool = False) -> Any:
+        r"""The integral of a function, and perhaps a standard deviation of its error.
+
+        Args:
+            f: a function from the nodes (n, d), all at once, to values (n,), or (n, p) for p integrals; or these values.
+            return_std: also return the standard deviation of the integral when f is a draw of a Gaussian process with the
+                kernel times a scale, which is estimated from the values (Bayesian quadrature). With optimal weights it is
+                that of the posterior given the values. It is as good as the kernel is right for f: `kb.integrate` learns
+                lengthscales from the values.
+
+        Returns:
+            The integral, or the integral and its standard deviation.
+        """
+        values = self._values(f)
+        mean = self.weights @ values
+        if not return_std:
+            return _scalar(mean)
+        errors = self.worst_case_error**2 + self.embedding_error**2 + float(self._penalty() @ self.weights**2)
+        spread = np.sqrt(errors)
+        return _scalar(mean), _scalar(spread * np.sqrt(self.scale(values)))
+
+    def scale(self, f: Callable[[Array], ArrayLike] | ArrayLike) -> Array:
+        """The factor by which the kernel fits the size of a function, by maximum likelihood: (), or (p,) for p functions.
+
+        Where weights sum to one, that of the function about a constant.
+        """
+        centred = self.weighting == "normalised"
+        return rules.scale(self._problem(), self._values(f), self._penalty(), centred)
+
+    def _values(self, f: Any) -> Array:
+        if callable(f):
+            try:
+                values = evaluate_function(f, self.points)  # type: ignore[arg-type]
+            except TypeError as error:
+                raise TypeError(
+                    f"f was called with all {len(self)} nodes at once, an array of shape {self.points.shape}, and failed: "
+                    f"{error}; a function of one point can be wrapped as lambda X: [f(x) for x in X]"
+                ) from error
+        else:
+            values = _check.numbers(f, "f")
+            if values.ndim not in (1, 2) or len(values) != len(self):
+                raise ValueError(
+                    f"f has shape {values.shape} where a function, or a value for each of {len(self)} nodes, was wanted"
+                )
+        return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+    def extend(self, n: int, *, nodes: str | ArrayLike | None = None, distribution: Any = None) -> QuadratureRule:
+        """A rule with n nodes more, of which the first are those of this one.
+
+        Args:
+            n: how many more.
+            nodes: how to choose them; by default as before. Or the nodes themselves (n, d).
+            distribution: as for `kb.quadrature`; needed for a rule that was loaded from a file.
+        """
+        aim = self._aim(distribution)
+        given = self.nodes if nodes is None else nodes
+        if isinstance(given, str) and given == "given":
+            raise ValueError("the nodes of this rule were given; say how to choose more, such as nodes='greedy'")
+        new, name = _chosen(aim, _check.count(n, "n"), given, self.points, self._plan)
+        if self.weighting in ("importance", "bach") and (new.density is None or self.density is None or name == "dpp"):
+            raise ValueError(
+                f"{self.weighting} weights need one density of all nodes, which {name} nodes after others have not"
+            )
+        density = None if new.density is None or self.density is None else np.concatenate([self.density, new.density])
+        name = name if name == self.nodes else f"{self.nodes}, {name}"
+        points = np.concatenate([self.points, new.points])
+        return QuadratureRule(aim, points, density, self.weighting, self.reg, name, self._plan)
+
+    def keep(self, rows: ArrayLike) -> QuadratureRule:
+        """The rule on some of the nodes, weighed anew: for a function that could not be evaluated at all of them."""
+        rows = np.arange(len(self))[np.asarray(rows)]
+        if self.weighting not in ("optimal", "normalised"):
+            raise ValueError(f"{self.weighting} weights belong to all nodes; with optimal weights some can be left out")
+        density = None if self.density is None else self.density[rows]
+        return QuadratureRule(
+            self._aim(None), self.points[rows], density, self.weighting, self.reg, self.nodes, self._plan
+        )
+
+    def with_kernel(self, kernel: Kernel, reg: float | None = None) -> QuadratureRule:
+        """The same nodes, weighed for another kernel, and with another regulariser if one is given."""
+        aim = Aim(self._aim(None).source, check_kernel(kernel))
+        reg = self.reg if reg is None else _check.positive(reg, "reg")
+        return QuadratureRule(aim, self.points, self.density, self.weighting, reg, self.nodes, self._plan)
+
+    def _aim(self, distribution: Any) -> Aim:
+        if distribution is not None:
+            return Aim(read_source(distribution), self.kernel)
+        if getattr(self, "_aim_cache", None) is None:
+            raise ValueError("a rule that was loaded does not know its distribution; pass distribution=")
+        return self._aim_cache
+
+    # ---------------------------------------------------------------------------------------------------- showing it
+
+    def summary(self) -> Summary:
+        """The rule in a few numbers."""
+        w = self.weights
+        row: dict[str, Any] = {
+            "n": len(self),
+            "worst_case_error": self.worst_case_error,
+            "resolution": self.resolution,
+            "sum": float(w.sum()),
+            "sum_abs": float(np.abs(w).sum()),
+            "ess": self.embedding.ess(),
+        }
+        return Summary({self.nodes: row})
+
+    def plot(self) -> Any:
+        """The nodes, with their weights: along the line, or each pair of the first columns."""
+        from ..plotting import quadrature_nodes
+
+        return quadrature_nodes(self)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the nodes `x0`, `x1`, ... and the column `weight`."""
+        columns: list[tuple[str, Any]] = [(f"x{j}", x) for j, x in enumerate(self.points.T)]
+        write_table(path, [*columns, ("weight", self.weights)])
+
+
+def quadrature(
+    kernel: Kernel | None,
+    distribution: Any,
+    n: int | None = None,
+    nodes: str | ArrayLike = "leverage",
+    weights: str = "optimal",
+    reg: float | None = None,
+    *,
+    features: Recipe | None = None,
+    random_state: RandomState = None,
+) -> QuadratureRule:
+    r"""A rule for integrals under a distribution: where to evaluate a function, and what to multiply the values by.
+
+    Args:
+        kernel: of the space of functions that are to be integrated; None for a Gaussian one with the median distance of
+            draws.
+        distribution: a frozen distribution of `scipy.stats`, a list of those on the line (independent columns), a
+            `multivariate_normal`, a `kb.Mixture`, an embedding, or a sample of points (N, d). Integrals of the kernel are
+            closed forms where they are known, and otherwise those of 8,192 points that stand for the distribution; `origin`
+            of the rule says which.
+        n: number of nodes.
+        nodes: how they are chosen, or the nodes themselves (n, d):
+
+            - "iid": draws of the distribution;
+            - "diagonal": draws with density k(x, x);
+            - "leverage": draws from the leverage density, which has more where a smooth function is least known;
+            - "dpp": from the determinantal process of the first n eigenfunctions, whose points repel each other;
+            - "herding": greedily, for equal weights;
+            - "greedy": greedily, for optimal weights (sequential Bayesian quadrature);
+            - "sobol", "halton": scrambled sequences, by the quantiles of the distribution;
+            - "wide": the first with tails that reach farther, for functions that grow in them.
+
+            Leverage and determinantal nodes are exact where a Mercer expansion is known (see `kb.mercer`). Otherwise they,
+            and the greedy ones, come from a pool: at least 4,096 and 20 n points, or the sample that was given.
+        weights: "optimal" minimises the worst-case error; "normalised" does so among weights that sum to one, and so is
+            exact for constants; "bach" is the first with the penalty :math:`n \lambda \sum_i q(x_i) w_i^2`; "importance"
+            is unbiased for random nodes; "uniform" is 1/n.
+        reg: penalty :math:`\lambda` of the weights, none by default, and regulariser of the leverage density, by default the
+            one at which a third of n terms count. It keeps weights small where values are noisy.
+        features: representation of a pool; by default the kernel itself for up to 3,000 points, and a subspace beyond.
+        random_state: seed.
+
+    Quadrature notes, sections 2 and 3; Bach (2017), On the equivalence between kernel quadrature rules and random feature
+    expansions.
+
+    Example:
+        >>> import numpy as np, kernelbayes as kb
+        >>> from scipy import stats
+        >>> rule = kb.quadrature(kb.Gaussian(1.0), stats.norm(), 16, nodes="dpp", random_state=0)
+        >>> rule
+        QuadratureRule(16 nodes by dpp, optimal weights, worst-case error ..., closed form)
+        >>> mean, std = rule.integrate(lambda x: np.cos(x[:, 0]), return_std=True)
+        >>> abs(mean - np.exp(-0.5)) < 4 * std < 1e-3
+        True
+    """
+    source = read_source(distribution)
+    _check.option(weights, "weights", WEIGHTS)
+    seed = int(_check.generator(random_state).integers(2**31)) if not isinstance(random_state, int) else random_state
+    if kernel is None:
+        kernel = default_kernel(source.draw(500, np.random.default_rng(0)), "distribution")
+    check_kernel(kernel)._check_width(source.dimension, "the distribution")
+    penalty = 0.0 if reg is None else _check.positive(reg, "reg")
+    if features is not None and not isinstance(features, Recipe):
+        raise ValueError(f"features must be a representation such as kb.Subspace(500) or None, got {features!r}")
+    plan = {"seed": seed, "reg": reg, "features": features}
+    aim = Aim(source, kernel)
+    empty = np.empty((0, source.dimension))
+    count = None if n is None else _check.count(n, "n")
+    chosen, name = _chosen(aim, count, nodes, empty, plan)
+    if name == "leverage" and reg is None:
+        plan["leverage_reg"] = Plan(aim, len(chosen.points), empty, seed, None, features).leverage_reg()
+    if weights in ("importance", "bach") and chosen.density is None:
+        raise ValueError(f"weights={weights!r} needs nodes with a density, which {name} nodes have not; use 'optimal'")
+    return QuadratureRule(aim, chosen.points, chosen.density, weights, penalty, name, plan)
+
+
+def _chosen(aim: Aim, count: int | None, nodes: Any, before: Array, plan: dict[str, Any]) -> tuple[Nodes, str]:
+    """New nodes, and what to call them."""
+    if not isinstance(nodes, str):
+        points = aim.kernel._check(_check.vectors(nodes, "nodes", width=aim.source.dimension), "nodes")
+        if count is not None and count != len(points):
+            raise ValueError(f"n={count} but {len(points)} nodes were given; leave n out")
+        return Nodes(points, None), "given"
+    _check.option(nodes, "nodes", tuple(NODES))
+    if count is None:
+        raise ValueError("n, the number of nodes, must be given unless the nodes are")
+    reg = plan.get("leverage_reg", plan["reg"])
+    return NODES[nodes](Plan(aim, count, before, plan["seed"], reg, plan["features"])), nodes
+
+
+def _problem(aim: Aim, points: Array) -> Problem:
+    """Coordinates of the nodes: by a complete expansion of a reasonable size, otherwise by their Gram matrix."""
+    known = aim.expansion
+    if known is not None and known.complete and len(known) * len(points) <= _MOST_NUMBERS:
+        return rules.by_expansion(known._at(points), known.eigenvalues, known.integrals())
+    K = dense_gram(aim.kernel, points, points)
+    return rules.by_gram(K, aim.embedding._evaluate(points), aim.norm_squared)
+
+
+def _weights(problem: Problem, weighting: str, penalty: Array, density: Array | None) -> Array:
+    n = len(problem.nodes)
+    if weighting == "uniform":
+        return np.full(n, 1.0 / n)
+    if weighting == "importance":
+        assert density is not None
+        return rules.importance(density)
+    weights = rules.optimal(problem, penalty)
+    return rules.normalised(problem, weights, penalty) if weighting == "normalised" else weights
+
+
+def _scalar(value: Any) -> Any:
+    return float(value) if np.ndim(value) == 0 else value

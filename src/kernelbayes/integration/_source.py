@@ -1,0 +1,295 @@
+"""A distribution as a quadrature rule needs it: its embedding, draws, places for designs, and its spectrum."""
+
+from __future__ import annotations
+
+import abc
+import functools
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from .. import _check
+from .._designs import unit_sequence
+from .._typing import Array
+from ..embeddings import AnalyticEmbedding, Embedding, MeanEmbedding
+from ..embeddings._exact import components, placed
+from ..features import Recipe, Subspace, default_recipe
+from ..features._herding import Pool
+from ..features._landmark import EXACT_POINTS
+from ..features._sampled_spectrum import SampledSpectrum
+from ..kernels import Kernel
+from ..kernels._distributions import (
+    Distribution,
+    Independent,
+    Mixture,
+    NoClosedForm,
+    as_distribution,
+    is_distribution,
+)
+from ..kernels._mercer import MercerExpansion, expansion
+from ..kernels._spectrum import Spectrum
+
+# Points that stand for a distribution whose integrals are not known.
+_STAND_IN = 2**13
+# Points of a pool from which nodes are chosen: so many for each node, and at least these.
+_POOL_PER_NODE, _SMALLEST_POOL = 20, 4096
+# Terms of a Mercer expansion that are held.
+_TERMS = 5000
+# Size of the subspace on which the spectrum of a large pool is found, in nodes, and at least.
+_SUBSPACE_PER_NODE, _SMALLEST_SUBSPACE = 4, 400
+
+
+class Source(abc.ABC):
+    """Where the points of an integral come from."""
+
+    dimension: int
+
+    @abc.abstractmethod
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Independent draws (n, d)."""
+
+    @abc.abstractmethod
+    def stand_in(self) -> tuple[Array, Array | None, str]:
+        """Points and weights (None: equal) that stand for the distribution, and what they are called."""
+
+    def place(self, u: Array, stretch: float = 1.0) -> Array:
+        """Points (n, d) at these places of the unit cube; where there are tails they reach farther by a factor."""
+        raise ValueError(
+            f"nodes of a design need the quantiles of the distribution, which {self.kind} does not have; use "
+            "nodes='leverage', 'dpp', 'herding', 'greedy' or 'iid'"
+        )
+
+    @property
+    @abc.abstractmethod
+    def kind(self) -> str:
+        """What to call it in a message."""
+
+    def pool(self, n: int, seed: int) -> tuple[Array, Array | None]:
+        """Points from which n nodes are chosen, and their probabilities (None: equal)."""
+        return self.draw(max(_POOL_PER_NODE * n, _SMALLEST_POOL), np.random.default_rng(seed)), None
+
+    def expansion(self, kernel: Kernel) -> MercerExpansion | None:
+        """The Mercer expansion of a kernel, where it is known."""
+        return None
+
+
+class KnownSource(Source):
+    """Normals, uniforms, products and mixtures of them: integrals may be known in closed form."""
+
+    def __init__(self, distribution: Distribution):
+        self.distribution, self.dimension = distribution, distribution.dimension
+
+    @property
+    def kind(self) -> str:
+        """What to call it in a message."""
+        return getattr(self.distribution, "kind", "a mixture")
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Independent draws (n, d)."""
+        return self.distribution.sample(n, rng)
+
+    def place(self, u: Array, stretch: float = 1.0) -> Array:
+        """By quantiles; the first column also decides on the component of a mixture, and is stretched to fill it."""
+        shares, parts = zip(*components(self.distribution), strict=True)
+        edges = np.append(0.0, np.cumsum(shares))
+        which = np.clip(np.searchsorted(edges, u[:, 0], side="right") - 1, 0, len(parts) - 1)
+        inside = (u[:, 0] - edges[which]) / np.asarray(shares)[which]
+        half = np.finfo(np.float64).eps
+        u = np.column_stack([np.clip(inside, half, 1.0 - half), u[:, 1:]])
+        out = np.empty_like(u)
+        for k, part in enumerate(parts):
+            out[which == k] = placed(part, u[which == k], stretch)
+        return out
+
+    def pool(self, n: int, seed: int) -> tuple[Array, Array | None]:
+        """Sobol points: more even than draws."""
+        return self.place(_even(max(_POOL_PER_NODE * n, _SMALLEST_POOL), self.dimension, seed)), None
+
+    def stand_in(self) -> tuple[Array, Array | None, str]:
+        """Sobol points."""
+        return self.place(_even(_STAND_IN, self.dimension, 0)), None, f"{_STAND_IN:,} Sobol points"
+
+    def expansion(self, kernel: Kernel) -> MercerExpansion | None:
+        """The Mercer expansion of a kernel, where it is known."""
+        try:
+            return expansion(kernel, self.distribution, _TERMS)
+        except NoClosedForm:
+            return None
+
+
+def _even(n: int, d: int, seed: int) -> Array:
+    return unit_sequence("sobol", d, 0, 1 << (n - 1).bit_length(), seed)
+
+
+class FrozenSource(Source):
+    """Independent columns, each a frozen distribution of `scipy.stats`."""
+
+    def __init__(self, columns: list[Any]):
+        self.columns, self.dimension = columns, len(columns)
+
+    @property
+    def kind(self) -> str:
+        """What to call it in a message."""
+        return "a list of scipy.stats distributions"
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Independent draws (n, d)."""
+        return self.place(rng.random((n, self.dimension)))
+
+    def place(self, u: Array, stretch: float = 1.0) -> Array:
+        """By quantiles; where a column has no end, those of places that are stretched as normal ones would be."""
+        half = np.finfo(np.float64).eps
+        wide = scipy.special.ndtr(stretch * scipy.special.ndtri(u))
+        u = np.where([np.isinf(c.support()).any() for c in self.columns], wide, u)
+        u = np.clip(u, half, 1.0 - half)
+        columns = [np.asarray(_inverse(c)(x), dtype=np.float64) for c, x in zip(self.columns, u.T, strict=True)]
+        return np.stack(columns, axis=1)
+
+    def pool(self, n: int, seed: int) -> tuple[Array, Array | None]:
+        """Sobol points: more even than draws."""
+        return self.place(_even(max(_POOL_PER_NODE * n, _SMALLEST_POOL), self.dimension, seed)), None
+
+    def stand_in(self) -> tuple[Array, Array | None, str]:
+        """Sobol points."""
+        return self.place(_even(_STAND_IN, self.dimension, 0)), None, f"{_STAND_IN:,} Sobol points"
+
+
+def _inverse(frozen: Any) -> Any:
+    return frozen.ppf if hasattr(frozen, "ppf") else frozen.icdf
+
+
+class DrawnSource(Source):
+    """A distribution of which there are draws only, such as a Dirichlet."""
+
+    def __init__(self, distribution: Any):
+        self.distribution = distribution
+        self.dimension = self.draw(2, np.random.default_rng(0)).shape[1]
+
+    @property
+    def kind(self) -> str:
+        """What to call it in a message."""
+        return f"a {type(self.distribution).__name__}"
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Independent draws (n, d)."""
+        return _check.vectors(np.reshape(self.distribution.rvs(n, random_state=rng), (n, -1)), "distribution")
+
+    def stand_in(self) -> tuple[Array, Array | None, str]:
+        """Draws."""
+        return self.draw(_STAND_IN, np.random.default_rng(0)), None, f"{_STAND_IN:,} draws"
+
+
+class PointSource(Source):
+    """The distribution of a weighted sample."""
+
+    def __init__(self, points: Array, weights: Array | None):
+        self.points, self.weights, self.dimension = points, weights, points.shape[1]
+
+    @property
+    def kind(self) -> str:
+        """What to call it in a message."""
+        return "a sample of points"
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Draws (n, d), without a repetition where there are enough points."""
+        repeat = n > len(self.points)
+        return self.points[rng.choice(len(self.points), n, replace=repeat, p=self.weights)]
+
+    def pool(self, n: int, seed: int) -> tuple[Array, Array | None]:
+        """The sample."""
+        return self.points, self.weights
+
+    def stand_in(self) -> tuple[Array, Array | None, str]:
+        """The sample itself."""
+        return self.points, self.weights, f"the sample of {len(self.points):,} points"
+
+
+def read_source(distribution: Any) -> Source:
+    """What a user gives as a distribution, or a ValueError that says what is wanted."""
+    if isinstance(distribution, Source):
+        return distribution
+    if isinstance(distribution, AnalyticEmbedding):
+        distribution = distribution.distribution
+    if isinstance(distribution, MeanEmbedding):
+        if (distribution.weights < 0).any():
+            raise ValueError("an embedding with negative weights is no distribution to integrate over; herd it first")
+        return PointSource(_check.vectors(distribution.points, "distribution"), distribution.normalise().weights)
+    if is_distribution(distribution):
+        return _read_distribution(distribution)
+    try:
+        return PointSource(_check.vectors(distribution, "distribution"), None)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"distribution must be a frozen scipy.stats distribution such as stats.norm(0, 1), a list of them (one for each "
+            f"column), a kb.Mixture, an embedding, or a sample of points (n, d); got {type(distribution).__name__}"
+        ) from None
+
+
+def _read_distribution(distribution: Any) -> Source:
+    known = as_distribution(distribution)
+    if known is not None:
+        if isinstance(known, Independent) and any(c.kind == "fixed" for c in known.columns):
+            raise ValueError("distribution has a column without any spread; leave that column out")
+        return KnownSource(known)
+    columns = list(distribution) if isinstance(distribution, (list, tuple)) else [distribution]
+    if all(hasattr(c, "ppf") or hasattr(c, "icdf") for c in columns):
+        return FrozenSource(columns)
+    if any(isinstance(c, Mixture) for c in columns):
+        raise ValueError("a list of distributions may not hold mixtures; make one kb.Mixture of them all")
+    return DrawnSource(distribution)
+
+
+class Aim:
+    """The embedding of a distribution under a kernel: what the nodes have to meet."""
+
+    def __init__(self, source: Source, kernel: Kernel):
+        self.source, self.kernel = source, kernel
+        self.embedding, self.origin = self._embedded()
+        self.exact = isinstance(self.embedding, AnalyticEmbedding)
+        self._spectra: dict[Any, Spectrum] = {}
+
+    def _embedded(self) -> tuple[Embedding, str]:
+        if isinstance(self.source, KnownSource):
+            try:
+                return AnalyticEmbedding(self.source.distribution, self.kernel), "closed form"
+            except NoClosedForm:
+                pass
+        points, weights, name = self.source.stand_in()
+        return MeanEmbedding(points, weights, self.kernel), name
+
+    @functools.cached_property
+    def norm_squared(self) -> float:
+        """The squared norm of the embedding."""
+        if isinstance(self.embedding, MeanEmbedding):
+            w = self.embedding.weights
+            return float(w @ Pool((self.kernel, self.embedding.points)).embed(w))
+        return self.embedding._inner(self.embedding)
+
+    def stand_in_error(self) -> float:
+        """How far half of the points that stand for the distribution are from all of them; 0 where none do."""
+        if not isinstance(self.embedding, MeanEmbedding) or isinstance(self.source, PointSource):
+            return 0.0
+        points, w = self.embedding.points, self.embedding.weights
+        half = np.where(np.arange(len(w)) < len(w) // 2, 2.0 * w, 0.0) - w
+        return float(np.sqrt(max(half @ Pool((self.kernel, points)).embed(half), 0.0)))
+
+    @functools.cached_property
+    def expansion(self) -> MercerExpansion | None:
+        """The Mercer expansion, where it is known."""
+        return self.source.expansion(self.kernel)
+
+    def spectrum(self, n: int, seed: int, features: Recipe | None = None) -> Spectrum:
+        """The Mercer expansion, or the spectrum of a pool from which n nodes are to be chosen."""
+        if self.expansion is not None and features is None:
+            return self.expansion
+        if (n, seed) not in self._spectra:
+            self._spectra = {(n, seed): self._of_pool(n, seed, features)}
+        return self._spectra[n, seed]
+
+    def _of_pool(self, n: int, seed: int, features: Recipe | None) -> SampledSpectrum:
+        points, weights = self.source.pool(n, seed)
+        if features is None and len(points) > EXACT_POINTS:
+            features = Subspace(max(_SUBSPACE_PER_NODE * n, _SMALLEST_SUBSPACE))
+        features = default_recipe(len(points)) if features is None else features
+        return SampledSpectrum(self.kernel, points, weights, features=features, random_state=seed)

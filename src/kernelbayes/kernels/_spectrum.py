@@ -1,0 +1,176 @@
+"""The spectrum of a kernel under a distribution: leverage, effective dimension, and draws that follow them."""
+
+from __future__ import annotations
+
+import abc
+import math
+
+import numpy as np
+
+from .. import _check
+from .._typing import Array, ArrayLike, RandomState
+from . import _determinantal as determinantal
+from ._base import Kernel
+
+# Eigenvalues below this share of the first say nothing in double precision: their roots are below rounding.
+NEGLIGIBLE = 1e-32
+KINDS = ("projection", "k-dpp")
+
+
+class Spectrum(abc.ABC):
+    r"""Eigenvalues and eigenfunctions of a kernel under a distribution :math:`\rho`, and what follows from them.
+
+    .. math:: k(x, y) = \sum_m \eta_m e_m(x) e_m(y), \qquad
+              \check k_\lambda(x, x) = \sum_m \frac{\eta_m}{\eta_m + \lambda} e_m(x)^2, \qquad
+              d(\lambda) = \sum_m \frac{\eta_m}{\eta_m + \lambda}
+
+    Quadrature notes, sections 2.3 and 3. Sums are taken over the terms that are held; the rest enters to first order in
+    :math:`\eta_m / \lambda`, through what the terms leave of k(x, x).
+
+    Attributes:
+        kernel: the kernel.
+        eigenvalues: those that are held, falling.
+        trace: the sum of all of them, that is the integral of k(x, x).
+    """
+
+    kernel: Kernel
+    eigenvalues: Array
+    trace: float
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """Number of columns of a point."""
+
+    @abc.abstractmethod
+    def integrals(self) -> Array:
+        """Integrals (m,) of the eigenfunctions under the distribution."""
+
+    @abc.abstractmethod
+    def _at(self, X: Array) -> Array:
+        """All eigenfunctions (n, m) at checked points."""
+
+    # A *place* is what a spectrum draws: a point, or the number of one in a pool.
+
+    @abc.abstractmethod
+    def _functions(self, places: Array, modes: Array) -> Array:
+        """Eigenfunctions (n, m) at places."""
+
+    @abc.abstractmethod
+    def _draw_squares(self, modes: Array, rng: np.random.Generator) -> Array:
+        """One place for each mode, from the square of its eigenfunction times the distribution."""
+
+    @abc.abstractmethod
+    def _draw_diagonal(self, n: int, rng: np.random.Generator) -> Array:
+        """Places drawn from k(x, x) times the distribution."""
+
+    @abc.abstractmethod
+    def _points(self, places: Array) -> Array:
+        """Points (n, d) at places."""
+
+    def __len__(self) -> int:
+        return len(self.eigenvalues)
+
+    @property
+    def _unheld(self) -> float:
+        """What the terms that are not held add to the trace."""
+        return max(self.trace - float(self.eigenvalues.sum()), 0.0)
+
+    def effective_dimension(self, reg: float) -> float:
+        """d(reg): how many terms count at this regulariser."""
+        reg = _check.positive(reg, "reg")
+        return float((self.eigenvalues / (self.eigenvalues + reg)).sum() + self._unheld / reg)
+
+    def regulariser(self, size: float) -> float:
+        """The reg at which the effective dimension is `size`, or the smallest that double precision tells from zero."""
+        size = _check.positive(size, "size")
+        low, high = math.log(NEGLIGIBLE * self.trace), math.log(self.trace / size) + 1.0
+        if self.effective_dimension(math.exp(low)) <= size:
+            return math.exp(low)
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.effective_dimension(math.exp(middle)) > size else (low, middle)
+        return math.exp(high)
+
+    def eigenfunctions(self, X: ArrayLike, count: int | None = None) -> Array:
+        """The first `count` eigenfunctions, or all that are held, at points: (n, count)."""
+        count = len(self) if count is None else _check.count(count, "count")
+        if count > len(self):
+            raise ValueError(f"count={count} exceeds the {len(self)} terms that are held")
+        return self._at(_check.vectors(X, "X", width=self.dimension))[:, :count]
+
+    def leverage(self, X: ArrayLike, reg: float) -> Array:
+        r"""The leverage :math:`\check k_\lambda(x, x)` at points (n,); divided by `effective_dimension` it is a density."""
+        X = _check.vectors(X, "X", width=self.dimension)
+        return self._weighed(self._at(X) ** 2, X, _check.positive(reg, "reg"))
+
+    def sample_leverage(self, n: int, reg: float, *, random_state: RandomState = None) -> Array:
+        """Independent draws (n, d) from the leverage density times the distribution."""
+        rng = _check.generator(random_state)
+        return self._points(self._draw_leverage(_check.count(n, "n"), _check.positive(reg, "reg"), rng))
+
+    def sample_dpp(
+        self,
+        n: int | None = None,
+        *,
+        reg: float | None = None,
+        kind: str = "projection",
+        random_state: RandomState = None,
+    ) -> Array:
+        """A draw (n, d) from a determinantal point process.
+
+        Args:
+            n: how many points: of the process of the first n eigenfunctions (`kind="projection"`), or of the n-DPP of
+                the kernel (`kind="k-dpp"`), which takes n eigenfunctions at random, by their eigenvalues.
+            reg: in place of n, the process with marginal kernel `T (T + reg I)^-1`, whose number of points is random with
+                mean `effective_dimension(reg)`.
+            kind: see n.
+            random_state: seed.
+        """
+        rng = _check.generator(random_state)
+        if (n is None) == (reg is None):
+            raise ValueError("give either n, the number of points, or reg, which makes their number random")
+        kind = _check.option(kind, "kind", KINDS)
+        if reg is not None:
+            modes = determinantal.independent_modes(self, _check.positive(reg, "reg"), rng)
+        else:
+            modes = self._modes_of(_check.count(n, "n"), kind, rng)
+        return self._points(determinantal.draw_projection(self, modes, rng))
+
+    def _modes_of(self, n: int, kind: str, rng: np.random.Generator) -> Array:
+        """The eigenfunctions whose process has n points."""
+        if n > len(self):
+            raise ValueError(
+                f"a determinantal process of n={n} points needs as many eigenfunctions, and the kernel has numerical "
+                f"rank {len(self)} here; take fewer points or a shorter lengthscale"
+            )
+        return np.arange(n) if kind == "projection" else determinantal.modes_by_product(self.eigenvalues, n, rng)
+
+    def _leverage(self, places: Array, reg: float) -> Array:
+        squares = self._functions(places, np.arange(len(self))) ** 2
+        return self._weighed(squares, self._points(places), reg)
+
+    def _weighed(self, squares: Array, X: Array, reg: float) -> Array:
+        """Leverages from squared eigenfunctions (n, m) at points."""
+        held = squares @ (self.eigenvalues / (self.eigenvalues + reg))
+        if not self._unheld:
+            return held
+        return held + np.maximum(self.kernel._diag(X) - squares @ self.eigenvalues, 0.0) / reg
+
+    def _draw_leverage(self, n: int, reg: float, rng: np.random.Generator) -> Array:
+        """A mixture of squares, and of what the terms leave of k(x, x)."""
+        shares = np.append(self.eigenvalues / (self.eigenvalues + reg), self._unheld / reg)
+        modes = rng.choice(len(shares), n, p=shares / shares.sum())
+        held = modes < len(self)
+        places = [self._draw_squares(modes[held], rng), self._draw_rest(int((~held).sum()), rng)]
+        return rng.permutation(np.concatenate(places))
+
+    def _draw_rest(self, n: int, rng: np.random.Generator) -> Array:
+        """Places from `k(x, x) - sum_m eta_m e_m(x)^2` over the terms that are held, by rejection."""
+        out = self._draw_diagonal(0, rng)
+        while len(out) < n:
+            tried = self._draw_diagonal(256, rng)
+            diagonal = self.kernel._diag(self._points(tried))
+            held = self._functions(tried, np.arange(len(self))) ** 2 @ self.eigenvalues
+            out = np.concatenate([out, tried[rng.random(len(tried)) * diagonal < diagonal - held]])
+        return out[:n]

@@ -1,0 +1,101 @@
+r"""Which kernel suits a function that is to be integrated, from its values at the nodes.
+
+The marginal likelihood of a Gaussian process about an unknown constant, with its scale at the best value:
+
+.. math:: (n - 1) \log \hat s^2 + \log |K| + \log 1^\top K^{-1} 1, \qquad
+          \hat s^2 = \frac{(y - \hat m)^\top K^{-1} (y - \hat m)}{n - 1}
+
+A wide prior about where the search starts keeps it from running away where a dozen values say little. A function is known
+exactly, so that there is no noise but a share of the kernel that keeps the matrix from being singular.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import numpy as np
+
+from .._linalg import FactorisationError, cholesky, solve_lower
+from .._typing import Array
+from ..kernels import Gaussian, Kernel, Laplace, Matern, Scaled, dense_gram
+from ._search import pattern_search
+
+# Standard deviation of the logarithm of a lengthscale beforehand, and how far it may go.
+_WIDTH, _FARTHEST = 1.5, 4.0
+#: Share of the kernel that is added to the diagonal: values of a function have errors too, if only by rounding.
+NUGGET = 1e-10
+_BUDGET_PER_COLUMN = 30
+
+
+def _matern(lengthscales: Array) -> Kernel:
+    return functools.reduce(operator.mul, (Matern(2.5, lengthscale=l).on(j) for j, l in enumerate(lengthscales)))
+
+
+#: Kernels from rough to smooth, by their lengthscales (d,), whose integrals are known for independent columns.
+FAMILIES: dict[str, Callable[[Array], Kernel]] = {"laplace": Laplace, "matern": _matern, "gaussian": Gaussian}
+
+
+class Suited(NamedTuple):
+    """A kernel that suits a function, and its score."""
+
+    kernel: Kernel
+    score: float
+    at_bound: bool
+
+
+def marginal_score(kernel: Kernel, X: Array, Y: Array) -> float:
+    """Minus twice the logarithm of the marginal likelihood of values (n, p), up to a constant; the scales at their best."""
+    n = len(X)
+    L = cholesky(dense_gram(kernel, X, X), "the Gram matrix of the nodes", NUGGET * float(kernel._diag(X).mean()))
+    half = solve_lower(L, np.column_stack([np.ones(n), Y]))
+    ones, rest = half[:, 0], half[:, 1:]
+    weight = float(ones @ ones)
+    rest = rest - np.outer(ones, ones @ rest / weight)
+    scales = np.maximum((rest * rest).sum(0) / (n - 1), np.finfo(np.float64).tiny)
+    each = (n - 1) * np.log(scales) + 2.0 * np.log(np.diagonal(L)).sum() + np.log(weight)
+    return float(each.sum())
+
+
+def learn_kernel(X: Array, values: Array, start: Array) -> Suited:
+    """The family and the lengthscales, about `start` (d,), that suit values (n,) or (n, p) at points (n, d) best."""
+    return min((_learned(make, X, values, start) for make in FAMILIES.values()), key=lambda found: found.score)
+
+
+def learn_lengthscales(kernel: Kernel, X: Array, values: Array) -> Suited | None:
+    """The same for a kernel that is given; None for one without lengthscales."""
+    inner = kernel.kernel if isinstance(kernel, Scaled) else kernel
+    if not any(field.name == "lengthscale" for field in dataclasses.fields(inner)):
+        return None
+
+    def make(lengthscales: Array) -> Kernel:
+        found = eqx.tree_at(lambda k: k.lengthscale, inner, lengthscales)  # type: ignore[attr-defined]
+        return Scaled(found, kernel.scale) if isinstance(kernel, Scaled) else found
+
+    start = np.broadcast_to(np.asarray(inner.lengthscale, dtype=np.float64), (X.shape[1],))  # type: ignore[attr-defined]
+    return _learned(make, X, values, start)
+
+
+def _learned(make: Callable[[Array], Kernel], X: Array, values: Array, start: Array) -> Suited:
+    Y = values.reshape(len(X), -1)
+    Y = Y[:, np.ptp(Y, axis=0) > 0]
+    if len(X) < 3 or not Y.shape[1]:
+        return Suited(make(start), np.inf, False)
+    centre = np.log(start)
+
+    def score(point: Array) -> float:
+        try:
+            fit = marginal_score(make(np.exp(point)), X, Y)
+        except FactorisationError:
+            return np.inf
+        return fit + Y.shape[1] * float((((point - centre) / _WIDTH) ** 2).sum())
+
+    best = min((centre + shift for shift in (0.0, -1.4, -0.7, 0.7, 1.4)), key=score)
+    low, high = centre - _FARTHEST, centre + _FARTHEST
+    step, budget = np.full(len(start), 0.5), _BUDGET_PER_COLUMN * len(start)
+    found = pattern_search(score, best, step, low, high, budget=budget, smallest=0.1)
+    return Suited(make(np.exp(found.point)), found.value, bool(((found.point == low) | (found.point == high)).any()))

@@ -1,0 +1,108 @@
+r"""Weights of a quadrature rule, and how far it is from the integral in the worst case.
+
+Quadrature notes, section 2, after Bach (2017). A rule :math:`\sum_i w_i h(x_i)` for :math:`\int h\, d\rho` errs on
+functions of norm one by at most
+
+.. math:: \Big\| \sum_i w_i k(\cdot, x_i) - \mu \Big\|, \qquad \mu = \int k(\cdot, x)\, d\rho(x)
+
+Let F (n, r) hold coordinates of the nodes, :math:`K = F F^\top`, let t be those of :math:`\mu`, and s the squared length of
+what of :math:`\mu` lies outside of their span. Then the square of the error is :math:`|F^\top w - t|^2 + s`, and the
+weights that minimise it, together with :math:`n \lambda \sum_i q_i w_i^2`, are a ridge regression:
+
+.. math:: (K + n \lambda\, \mathrm{diag}(q))\, w = F t = \mu(x)
+
+| notes | here |
+|---|---|
+| `alpha`, equation 1 | `optimal` with a penalty `n lambda` |
+| `beta / sqrt(q)`, equation 3 | `optimal` with a penalty `n lambda q`: :math:`\beta_i^2 = q_i w_i^2` |
+| `f_{k,g}` with g = 1 | `Problem.target` |
+| importance weights, section 2.2 | `importance` |
+
+Coordinates come from a Mercer expansion where a complete one is known, and then the error is found to rounding however
+small it is. Otherwise they are those of the nodes' own Gram matrix, :math:`s = \|\mu\|^2 - |t|^2`, and a difference of
+two numbers near one says nothing about errors below 1e-8: `resolution` is what it can tell from zero.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._linalg import dense_pivoted_cholesky, least_squares, solve_lower
+from .._typing import Array
+
+_EPS = float(np.finfo(np.float64).eps)
+# A node whose kernel is explained by others up to this share adds nothing in double precision.
+_TOLERANCE = 1e-15
+
+
+class Problem(NamedTuple):
+    """Nodes and the embedding to be met, in coordinates."""
+
+    nodes: Array  # F (n, r)
+    target: Array  # t (r,)
+    outside: float  # s
+    resolution: float  # errors below it cannot be told from zero
+
+    def error(self, w: Array) -> float:
+        """The worst-case error of weights; where it is below the resolution, the resolution."""
+        missed = w @ self.nodes - self.target
+        squared = float(missed @ missed) + self.outside
+        return float(np.sqrt(max(squared, self.resolution**2)))
+
+
+def by_expansion(functions: Array, eigenvalues: Array, integrals: Array) -> Problem:
+    """From eigenfunctions (n, m) at the nodes, of an expansion that leaves nothing out."""
+    root = np.sqrt(eigenvalues)
+    target = root * integrals
+    return Problem(functions * root, target, 0.0, 8.0 * _EPS * float(np.sqrt(target @ target)))
+
+
+def by_gram(K: Array, mu: Array, norm_squared: float) -> Problem:
+    """From the Gram matrix (n, n) of the nodes, the embedding there, and its squared norm."""
+    factor, pivots, _ = dense_pivoted_cholesky(K, rank=len(K), tol=_TOLERANCE)
+    target = solve_lower(factor[pivots], mu[pivots])
+    outside = norm_squared - float(target @ target)
+    return Problem(factor, target, outside, float(np.sqrt(16.0 * _EPS * norm_squared)))
+
+
+def optimal(problem: Problem, penalty: Array | float = 0.0) -> Array:
+    """Weights (n,) that minimise the squared error plus `sum_i penalty_i w_i^2`."""
+    F, t = problem.nodes, problem.target
+    n = len(F)
+    penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (n,))
+    if (penalty > 0).any():  # as rows of their own, so that the matrix is not squared
+        return least_squares(np.concatenate([F.T, np.diag(np.sqrt(penalty))]), np.append(t, np.zeros(n)))
+    return least_squares(F.T, t)
+
+
+def normalised(problem: Problem, weights: Array, penalty: Array | float = 0.0) -> Array:
+    """The best weights that sum to one: `w + (1 - sum w) v / sum v`, with `(K + diag(penalty)) v = 1`."""
+    ones = least_squares(problem.nodes, np.ones(len(weights)))  # coordinates of a function that is one at the nodes
+    v = optimal(problem._replace(target=ones), penalty)
+    return weights + (1.0 - weights.sum()) * v / v.sum()
+
+
+def importance(density: Array) -> Array:
+    """Weights (n,) that are unbiased for nodes whose expected number has the density `n q` with respect to the measure."""
+    return 1.0 / (len(density) * density)
+
+
+def scale(problem: Problem, values: Array, penalty: Array, centred: bool = False) -> Array:
+    """The maximum likelihood estimate of the scale of a Gaussian process, or of one about an unknown constant.
+
+    `y' (K + diag(penalty))^-1 y` over the number of values, for values (n,) or (n, p). What of the values no function of the
+    coordinates can follow would need a variance below rounding, and counts by that: a kernel that is far too smooth for a
+    function gets a large scale, not a small one.
+    """
+    F = problem.nodes
+    rows = np.concatenate([F, np.diag(np.sqrt(penalty))], axis=1) if (penalty > 0).any() else F
+    columns = np.column_stack([values.reshape(len(values), -1), np.ones(len(values))])
+    found = least_squares(rows, columns)  # the shortest that follow the values: their squared lengths are y' K^-1 y
+    missed = (columns - rows @ found) / np.sqrt(_TOLERANCE * float((F * F).sum(1).max()))
+    halves = np.concatenate([found, missed])
+    ones, c = halves[:, -1], halves[:, :-1]
+    if centred:
+        c = c - np.outer(ones, ones @ c / (ones @ ones))
+    return ((c * c).sum(0) / max(len(values) - centred, 1)).reshape(values.shape[1:])
