@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Evaluations grow by this factor as long as the error is too large, up to so many times the first ones.
 _GROWTH, _MOST = 1.5, 10
-_FEWEST = 3
+_FEWEST, _FEWEST_TO_HALVE = 3, 8
 
 
 class Integral:
@@ -53,8 +53,8 @@ class Integral:
         >>> from scipy import stats
         >>> found = kb.integrate(lambda x: np.exp(x[:, 0]), stats.norm(), n=30, random_state=0)
         >>> found
-        Integral(1.649 ± ..., 30 evaluations)
-        >>> low, high = found.interval(0.9)
+        Integral(1.648... ± ..., 30 evaluations)
+        >>> low, high = found.interval(0.95)
         >>> bool(low < np.exp(0.5) < high)
         True
     """
@@ -145,7 +145,10 @@ def integrate(
 
     The function is evaluated at n nodes, and a Gaussian process through the values is integrated (Bayesian quadrature). Its
     kernel is learned from the values: of a rough, a smooth and a very smooth family the one with the largest marginal
-    likelihood, with a lengthscale for each column. With `tol`, nodes are added until the standard deviation is below it.
+    likelihood, with a lengthscale for each column. The standard deviation is that of the process, times how far integrals from
+    halves of the nodes were off in terms of their own, where that is more than one: on the integrands of the experiment
+    `quadrature` the error was within two of it in about 95 % of cases, and without this in 80 %. With `tol`, nodes are
+    added until it is below.
 
     What happens between the nodes is not seen: a spike that all of them miss is in no standard deviation.
 
@@ -181,7 +184,7 @@ def integrate(
         >>> found = kb.integrate(payoff, [stats.norm(), stats.norm()], 64, random_state=0)
         >>> found.n, found.problems
         (64, ())
-        >>> abs(found.mean - 0.2265) < 3 * found.std < 0.02
+        >>> abs(found.mean - 0.18252) < 3 * found.std < 0.02
         True
     """
     source = read_source(distribution)
@@ -227,6 +230,24 @@ def _values(runs: Runs) -> Array:
     return values[:, 0] if values.shape[1] == 1 else values
 
 
+def _caution(rule: QuadratureRule, values: Array, mean: Any, std: Any) -> Any:
+    """By how much standard deviations have been too small so far, or one: (), or (p,) for p integrals.
+
+    Four halves of the nodes (the first, the last, every other one) give integrals of their own. How far these are from that of
+    all nodes is compared with what their standard deviations say. A kernel that is too smooth for a function, or one that
+    knows nothing of how it grows beyond the nodes, gives itself away there.
+    """
+    n = len(rule)
+    if n < _FEWEST_TO_HALVE:
+        return 1.0
+    number, squares = np.arange(n), []
+    for half in (number < n // 2, number >= n // 2, number % 2 == 0, number % 2 == 1):
+        part, own = rule.keep(half).integrate(values[half], return_std=True)
+        apart = np.maximum(np.square(own) - np.square(std), 0.01 * np.square(own))  # what the other half would tell
+        squares.append(np.square(part - mean) / np.where(apart > 0, apart, np.inf))
+    return np.sqrt(np.maximum(np.mean(squares, axis=0), 1.0))
+
+
 class _Plan:
     """What stays the same while nodes are added."""
 
@@ -262,7 +283,8 @@ class _Plan:
             parts.append(part)
             runs = joined(parts, self.source.dimension)
             found, values = self.fitted(rule, runs), _values(runs)
-            history.append((len(runs), *found.integrate(values, return_std=True)))
+            mean, std = found.integrate(values, return_std=True)
+            history.append((len(runs), mean, std * _caution(found, values, mean, std)))
             stopped = len(runs) + len(runs.failures) < len(rule)
             if goal is None or np.max(history[-1][2]) <= goal or len(rule) >= last or stopped:
                 return found, runs, history, notes

@@ -44,7 +44,7 @@ def mercer(
         >>> (brownian.eigenvalues[:2] * np.pi**2).round(3)
         array([4.   , 0.444])
         >>> rate = 0.001**-0.5
-        >>> round(brownian.effective_dimension(0.001), 4), round(0.5 * rate * np.tanh(rate), 4)  # known for this one
+        >>> round(brownian.effective_dimension(0.001), 4), round(0.5 * rate * float(np.tanh(rate)), 4)  # a closed form
         (15.8114, 15.8114)
         >>> brownian.sample_dpp(5, random_state=0).shape
         (5, 1)
