@@ -23,7 +23,7 @@ from ..learning._integrand import NUGGET, Suited, learn_kernel, learn_lengthscal
 from ..simulation import Failure, Runs, SimulationError, SimulationWarning
 from ..simulation._runs import joined
 from ..simulation._simulate import running, settled_seed
-from ._rule import QuadratureRule, QuadratureWarning, quadrature
+from ._rule import QuadratureRule, QuadratureWarning, quadrature, scalar
 from ._source import FrozenSource, KnownSource, Source, read_source
 
 if TYPE_CHECKING:
@@ -145,10 +145,10 @@ def integrate(
 
     The function is evaluated at n nodes, and a Gaussian process through the values is integrated (Bayesian quadrature). Its
     kernel is learned from the values: of a rough, a smooth and a very smooth family the one with the largest marginal
-    likelihood, with a lengthscale for each column. The standard deviation is that of the process, times how far integrals from
-    halves of the nodes were off in terms of their own, where that is more than one: on the integrands of the experiment
-    `quadrature` the error was within two of it in about 95 % of cases, and without this in 80 %. With `tol`, nodes are
-    added until it is below.
+    likelihood, with a lengthscale for each column. The standard deviation is that of the process, times how far integrals
+    from halves of the nodes were off in terms of their own, where that is more than one: on smooth, growing and kinked
+    integrands in one to three dimensions the error was then within two of it in 95 % of 109 cases, and without this in
+    80 %. With `tol`, nodes are added until it is below.
 
     What happens between the nodes is not seen: a spike that all of them miss is in no standard deviation.
 
@@ -233,9 +233,9 @@ def _values(runs: Runs) -> Array:
 def _caution(rule: QuadratureRule, values: Array, mean: Any, std: Any) -> Any:
     """By how much standard deviations have been too small so far, or one: (), or (p,) for p integrals.
 
-    Four halves of the nodes (the first, the last, every other one) give integrals of their own. How far these are from that of
-    all nodes is compared with what their standard deviations say. A kernel that is too smooth for a function, or one that
-    knows nothing of how it grows beyond the nodes, gives itself away there.
+    Four halves of the nodes (the first, the last, every other one) give integrals of their own. How far these are from
+    that of all nodes is compared with what their standard deviations say. A kernel that is too smooth for a function, or
+    one that knows nothing of how it grows beyond the nodes, gives itself away there.
     """
     n = len(rule)
     if n < _FEWEST_TO_HALVE:
@@ -284,7 +284,7 @@ class _Plan:
             runs = joined(parts, self.source.dimension)
             found, values = self.fitted(rule, runs), _values(runs)
             mean, std = found.integrate(values, return_std=True)
-            history.append((len(runs), mean, std * _caution(found, values, mean, std)))
+            history.append((len(runs), mean, scalar(std * _caution(found, values, mean, std))))
             stopped = len(runs) + len(runs.failures) < len(rule)
             if goal is None or np.max(history[-1][2]) <= goal or len(rule) >= last or stopped:
                 return found, runs, history, notes

@@ -129,10 +129,10 @@ class QuadratureRule:
         values = self._values(f)
         mean = self.weights @ values
         if not return_std:
-            return _scalar(mean)
+            return scalar(mean)
         errors = self.worst_case_error**2 + self.embedding_error**2 + float(self._penalty() @ self.weights**2)
         spread = np.sqrt(errors)
-        return _scalar(mean), _scalar(spread * np.sqrt(self.scale(values)))
+        return scalar(mean), scalar(spread * np.sqrt(self.scale(values)))
 
     def scale(self, f: Callable[[Array], ArrayLike] | ArrayLike) -> Array:
         """The factor by which the kernel fits the size of a function, by maximum likelihood: (), or (p,) for p functions.
@@ -341,5 +341,6 @@ def _weights(problem: Problem, weighting: str, penalty: Array, density: Array | 
     return rules.normalised(problem, weights, penalty) if weighting == "normalised" else weights
 
 
-def _scalar(value: Any) -> Any:
+def scalar(value: Any) -> Any:
+    """A plain number where there is only one."""
     return float(value) if np.ndim(value) == 0 else value
