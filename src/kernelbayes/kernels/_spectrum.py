@@ -15,6 +15,8 @@ from ._base import Kernel
 # Eigenvalues below this share of the first say nothing in double precision: their roots are below rounding.
 NEGLIGIBLE = 1e-32
 KINDS = ("projection", "k-dpp")
+# Up to this share of the regulariser, eta / (eta + reg) is eta / reg.
+_FIRST_ORDER = 0.01
 
 
 class Spectrum(abc.ABC):
@@ -159,18 +161,22 @@ class Spectrum(abc.ABC):
 
     def _draw_leverage(self, n: int, reg: float, rng: np.random.Generator) -> Array:
         """A mixture of squares, and of what the terms leave of k(x, x)."""
-        shares = np.append(self.eigenvalues / (self.eigenvalues + reg), self._unheld / reg)
-        modes = rng.choice(len(shares), n, p=shares / shares.sum())
-        held = modes < len(self)
-        places = [self._draw_squares(modes[held], rng), self._draw_rest(int((~held).sum()), rng)]
+        used = len(self)
+        if self._unheld:  # the more terms are used, the longer a draw from the rest takes
+            used = max(int(np.count_nonzero(self.eigenvalues > _FIRST_ORDER * reg)), 1)
+        values = self.eigenvalues[:used]
+        shares = np.append(values / (values + reg), max(self.trace - float(values.sum()), 0.0) / reg)
+        modes = rng.choice(used + 1, n, p=shares / shares.sum())
+        held = modes < used
+        places = [self._draw_squares(modes[held], rng), self._draw_rest(int((~held).sum()), used, rng)]
         return rng.permutation(np.concatenate(places))
 
-    def _draw_rest(self, n: int, rng: np.random.Generator) -> Array:
-        """Places from `k(x, x) - sum_m eta_m e_m(x)^2` over the terms that are held, by rejection."""
+    def _draw_rest(self, n: int, used: int, rng: np.random.Generator) -> Array:
+        """Places from `k(x, x) - sum_m eta_m e_m(x)^2` over the first terms, by rejection."""
         out = self._draw_diagonal(0, rng)
         while len(out) < n:
             tried = self._draw_diagonal(256, rng)
             diagonal = self.kernel._diag(self._points(tried))
-            held = self._functions(tried, np.arange(len(self))) ** 2 @ self.eigenvalues
+            held = self._functions(tried, np.arange(used)) ** 2 @ self.eigenvalues[:used]
             out = np.concatenate([out, tried[rng.random(len(tried)) * diagonal < diagonal - held]])
         return out[:n]
