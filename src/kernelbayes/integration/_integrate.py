@@ -317,8 +317,6 @@ class _Plan:
             said.append(
                 "f has the same value at all nodes, so that nothing is known about how it varies: std says nothing"
             )
-        if self.suited is not None and self.suited.at_bound:
-            said.append(
-                "a lengthscale ran to the end of its range: f varies much faster or much slower than the distribution"
-            )
+        if self.suited is not None and self.suited.shortest:
+            said.append("a lengthscale is as short as it may be: f varies much faster than the distribution, or jumps")
         return said

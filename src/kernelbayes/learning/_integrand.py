@@ -45,7 +45,7 @@ class Suited(NamedTuple):
 
     kernel: Kernel
     score: float
-    at_bound: bool
+    shortest: bool  # whether a lengthscale is as short as it may be
 
 
 def marginal_score(kernel: Kernel, X: Array, Y: Array) -> float:
@@ -98,4 +98,4 @@ def _learned(make: Callable[[Array], Kernel], X: Array, values: Array, start: Ar
     low, high = centre - _FARTHEST, centre + _FARTHEST
     step, budget = np.full(len(start), 0.5), _BUDGET_PER_COLUMN * len(start)
     found = pattern_search(score, best, step, low, high, budget=budget, smallest=0.1)
-    return Suited(make(np.exp(found.point)), found.value, bool(((found.point == low) | (found.point == high)).any()))
+    return Suited(make(np.exp(found.point)), found.value, bool((found.point == low).any()))

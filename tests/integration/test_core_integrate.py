@@ -1,0 +1,222 @@
+"""Integrals from end to end: values near the truth with errors to be believed, stores, failures, and learned kernels."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import kernelbayes as kb
+from kernelbayes.learning import _integrand
+from kernelbayes.simulation import SimulationError
+
+UNIFORM3 = [stats.uniform()] * 3
+
+# name: function, distribution, evaluations, true value
+INTEGRANDS = {
+    "oscillation": (lambda x: np.cos(1.0 + x @ [1.0, 2.0, 1.5]), UNIFORM3, 60, None),
+    "kink": (lambda x: np.abs(x[:, 0] - 0.3), stats.uniform(), 40, 0.29),
+    "step": (lambda x: (x[:, 0] > 0.3) * 1.0, stats.uniform(), 40, 0.7),
+    "growth": (lambda x: np.exp(x.sum(1)), [stats.norm(), stats.norm(0, 0.5)], 60, np.exp(0.625)),
+    "square": (lambda x: x[:, 0] ** 2, stats.gamma(3.0), 40, 12.0),
+    "offset": (lambda x: 1e6 + np.sin(x[:, 0]), stats.norm(1.0, 1.0), 30, 1e6 + np.sin(1.0) * np.exp(-0.5)),
+}
+
+
+def _truth(name):
+    if name != "oscillation":
+        return INTEGRANDS[name][3]
+    a = np.array([1.0, 2.0, 1.5])
+    return np.real(np.exp(1j) * np.prod((np.exp(1j * a) - 1) / (1j * a)))
+
+
+@pytest.mark.parametrize("name", INTEGRANDS)
+def test_errors_are_as_large_as_they_are_said_to_be(name):
+    f, distribution, n, _ = INTEGRANDS[name]
+    found = [kb.integrate(f, distribution, n, random_state=seed) for seed in range(3)]
+    off = np.array([abs(r.mean - _truth(name)) / r.std for r in found])
+    print(f"\n{name}: {found[0]}, truth {_truth(name):.6g}, off by {off.round(2)} standard deviations")
+    assert np.median(off) < 2.5
+    spread = np.array([f(r.rule.points).std() for r in found]) / np.sqrt(n)
+    assert (np.array([r.std for r in found]) < spread).all()  # of a plain average
+
+
+def test_the_error_falls_until_it_is_small_enough():
+    def f(x):
+        return np.exp(-np.square(x).sum(1))
+
+    found = kb.integrate(f, [stats.norm(), stats.norm()], 20, tol=1e-4, most=200, random_state=0)
+    assert found.std <= 1e-4
+    assert abs(found.mean - 1 / 3) < 4e-4
+    assert [row[0] for row in found.history] == sorted({row[0] for row in found.history})
+    assert found.history[-2][2] > 1e-4
+    assert found.n == len(found.rule) == found.history[-1][0] < 200
+    with pytest.warns(kb.QuadratureWarning, match="above tol"):
+        short = kb.integrate(f, [stats.norm(), stats.norm()], 10, tol=1e-9, most=15, random_state=0)
+    assert short.n == 15
+    assert "tol" in short.problems[0]
+
+
+def test_several_integrals_at_once_and_the_same_seed():
+    def f(x):
+        return np.column_stack([np.sin(x[:, 0]), x[:, 0] ** 2])
+
+    found = kb.integrate(f, stats.norm(1, 0.5), 30, random_state=4)
+    again = kb.integrate(f, stats.norm(1, 0.5), 30, random_state=4)
+    assert found.mean.shape == found.std.shape == (2,)
+    assert np.allclose(found.mean, [np.sin(1.0) * np.exp(-0.125), 1.25], atol=1e-3)
+    assert np.array_equal(found.mean, again.mean)
+    assert found.interval(0.9).shape == (2, 2)
+    assert list(found.summary()) == ["integral_0", "integral_1"]
+    assert "2 integrals" in repr(found)
+
+
+def test_a_store_keeps_every_value(tmp_path):
+    calls = []
+
+    def f(x):
+        calls.append(float(x[0]))
+        return np.sin(x[0])
+
+    store = tmp_path / "values.sqlite"
+    options = {"vectorised": False, "store": store}
+    first = kb.integrate(f, stats.norm(), 12, **options)
+    assert len(calls) == 12
+    again = kb.integrate(f, stats.norm(), 12, **options)
+    assert len(calls) == 12
+    assert again.mean == first.mean
+    more = kb.integrate(f, stats.norm(), 20, **options)
+    assert len(calls) == 20
+    assert np.array_equal(more.rule.points[:12], first.rule.points)
+    with pytest.raises(ValueError, match="begun with"):
+        kb.integrate(f, stats.norm(), 12, random_state=5, **options)
+
+
+def test_executors_and_names():
+    given = {"vectorised": False, "names": ["a", "b"], "random_state": 0}
+    with ThreadPoolExecutor(2) as pool:
+        found = kb.integrate(_named, [stats.uniform(), stats.norm()], 16, executor=pool, **given)
+    alone = kb.integrate(_named, [stats.uniform(), stats.norm()], 16, **given)
+    assert found.n == alone.n == 16
+    assert found.mean == alone.mean
+    assert found.mean == pytest.approx(0.5, abs=0.05)
+
+
+def _named(a, b):
+    return a + 0.1 * np.sin(b)
+
+
+def test_values_that_could_not_be_had_are_left_out():
+    def f(x):
+        if x[0] > 1.5:
+            raise RuntimeError("too large")
+        return x[0] ** 2
+
+    with pytest.warns(kb.SimulationWarning, match="too large"):
+        found = kb.integrate(f, stats.norm(), 40, vectorised=False, random_state=0)
+    assert found.failures
+    assert found.n == 40 - len(found.failures) == len(found.rule)
+    with pytest.raises(SimulationError, match="f: 20 of"):
+        kb.integrate(lambda x: float("nan"), stats.norm(), 20, vectorised=False)
+
+
+def test_a_sample_as_the_distribution():
+    draws = np.random.default_rng(0).normal(size=(1500, 2))
+
+    def f(x):
+        return np.cos(x[:, 0]) * np.exp(0.3 * x[:, 1])
+
+    found = kb.integrate(f, draws, 40, random_state=0)
+    assert found.rule.nodes == "herding"
+    assert abs(found.mean - f(draws).mean()) < 3 * found.std
+    assert found.std < 0.02  # of the mean of 40 draws: 0.1
+
+
+def test_given_kernels():
+    def f(x):
+        return np.sin(3 * x[:, 0])
+
+    fixed = kb.integrate(f, stats.norm(), 20, kernel=kb.Gaussian(0.5), learn=False, random_state=0)
+    assert float(np.asarray(fixed.rule.kernel.lengthscale)) == 0.5
+    learned = kb.integrate(f, stats.norm(), 20, kernel=2.0 * kb.Gaussian(0.05), random_state=0)
+    assert float(np.asarray(learned.rule.kernel.kernel.lengthscale).item()) > 0.2
+    brownian = kb.integrate(lambda x: x[:, 0], stats.uniform(), 20, kernel=kb.Brownian(), random_state=0)
+    assert isinstance(brownian.rule.kernel, kb.Brownian)
+
+
+def test_nothing_to_learn_from():
+    with pytest.warns(kb.QuadratureWarning, match="same value"):
+        found = kb.integrate(lambda x: np.full(len(x), 3.0), stats.norm(), 20, random_state=0)
+    assert found.mean == pytest.approx(3.0)
+
+
+def test_saved_and_loaded(tmp_path):
+    found = kb.integrate(lambda x: np.sin(x[:, 0]), stats.norm(), 15, random_state=0)
+    kb.save(found, tmp_path / "integral.npz")
+    loaded = kb.load(tmp_path / "integral.npz")
+    assert (loaded.mean, loaded.std, loaded.problems) == (found.mean, found.std, found.problems)
+    found.to_csv(tmp_path / "nodes.csv")
+    assert (tmp_path / "nodes.csv").read_text().splitlines()[0] == "x0,weight,value"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"n": 2}, "n must be"),
+        ({"most": 50}, "most is the limit"),
+        ({"tol": 0.0}, "tol must be"),
+        ({"executor": 2}, "vectorised=False"),
+        ({"learn": False}, "kernel is needed"),
+        ({"weights": "uniform"}, "'optimal' or 'normalised'"),
+        ({"kernel": "gaussian"}, "kernel must be"),
+        ({"nodes": "best"}, "nodes must be one of"),
+        ({"distribution": [1.0, 1.0, 1.0]}, "no two distinct points"),
+    ],
+)
+def test_bad_input(arguments, said):
+    given = {"f": lambda x: x[:, 0], "distribution": stats.norm(), "n": 10, **arguments}
+    with pytest.raises(ValueError, match=said):
+        kb.integrate(**given)
+
+
+def test_a_function_of_one_point_where_many_come():
+    with pytest.raises(SimulationError, match="vectorised=False"):
+        kb.integrate(lambda x: float(x[0]) if x.ndim == 1 else float(x), stats.norm(), 20)
+
+
+# ------------------------------------------------------------------------------------------------ learned kernels
+
+
+def test_the_score_is_that_of_contrasts():
+    """Restricted likelihood: the density of all contrasts, whatever the constant is."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(8, 2)), rng.normal(size=8)
+
+    def brute(kernel):
+        C = np.linalg.qr(np.column_stack([np.ones(8), np.eye(8)[:, 1:]]))[0][:, 1:]  # a basis of all contrasts
+        K, z = C.T @ (kernel.gram(X) + 1e-10 * np.eye(8)) @ C, C.T @ y
+        scale = z @ np.linalg.solve(K, z) / 7
+        return -2.0 * stats.multivariate_normal(np.zeros(7), scale * K).logpdf(z)
+
+    kernels = [kb.Gaussian([0.3, 0.5]), kb.Laplace(0.4)]
+    ours = [_integrand.marginal_score(k, X, y[:, None]) for k in kernels]
+    assert ours[0] - ours[1] == pytest.approx(brute(kernels[0]) - brute(kernels[1]), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("f", "family"),
+    [(lambda x: np.exp(np.sin(4 * x[:, 0])), kb.Gaussian), (lambda x: np.sign(x[:, 0] - 0.37), kb.Laplace)],
+)
+def test_the_family_follows_the_function(f, family):
+    X = (np.arange(40)[:, None] + 0.5) / 40
+    assert isinstance(_integrand.learn_kernel(X, f(X), np.array([0.3])).kernel, family)
+
+
+def test_lengthscales_of_columns_that_do_not_matter_are_long():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 2))
+    found = _integrand.learn_lengthscales(kb.Gaussian(0.5), X, np.sin(6 * X[:, 0]))
+    short, long = np.asarray(found.kernel.lengthscale)
+    assert long > 3 * short
