@@ -89,7 +89,7 @@ class QuadratureRule:
     @functools.cached_property
     def embedding_error(self) -> float:
         """About how far the points that stand for the distribution are from it, in the RKHS; 0 for closed forms."""
-        return self._aim(None).stand_in_error()
+        return self._aim(None).stand_in_error
 
     @property
     def embedding(self) -> MeanEmbedding:

@@ -266,6 +266,7 @@ class Aim:
             return float(w @ Pool((self.kernel, self.embedding.points)).embed(w))
         return self.embedding._inner(self.embedding)
 
+    @functools.cached_property
     def stand_in_error(self) -> float:
         """How far half of the points that stand for the distribution are from all of them; 0 where none do."""
         if not isinstance(self.embedding, MeanEmbedding) or isinstance(self.source, PointSource):

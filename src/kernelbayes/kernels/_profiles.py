@@ -162,6 +162,8 @@ class LaplaceProfile(_Decaying):
         return A, bell * erfcx((s + z) / _SQRT2), erfc(z / _SQRT2)
 
 
+# In lengthscales over sqrt(2 nu).
+_MOST_NOISE = 30.0
 # The value, tail and second tail of a Matern kernel are polynomials times exp(-t); lowest power first.
 _MATERN = {
     1.5: ((1.0, 1.0), (2.0, 1.0), (3.0, 1.0)),
@@ -171,18 +173,35 @@ _MATERN = {
 
 @dataclasses.dataclass(frozen=True)
 class MaternProfile(_Decaying):
-    """`(1 + t) exp(-t)` or `(1 + t + t^2/3) exp(-t)`, without noise."""
+    """`(1 + t) exp(-t)` or `(1 + t + t^2/3) exp(-t)`; boxes without noise only.
+
+    With noise each power of |t| becomes two moments of a normal cut off at zero: with A as in `LaplaceProfile`, `m = t - s^2`
+    and b the density of the noise at t times s, `A_0 = A`, `A_1 = m A_0 + s b`, `A_2 = m A_1 + s^2 A_0`, and the same at -t.
+    """
 
     nu: float
 
     def __post_init__(self) -> None:
-        if self.s > 0:
+        if self.s > _MOST_NOISE:  # the moments are differences that lose their digits
             raise OutOfReach
 
     def value(self, t: Any) -> Any:
-        return self._evaluate(0, np.abs(t))
+        return self._evaluate(0, np.abs(t)) if self.s == 0 else self._noisy(np.abs(t))
+
+    def _noisy(self, t: Any) -> Any:
+        s, t = self.s, np.minimum(t, 1e6)  # zero there; a square may overflow beyond
+        A, B, _ = LaplaceProfile(s)._terms(t)
+        bell = np.exp(-0.5 * (t / s) ** 2) / math.sqrt(2.0 * math.pi)
+        out = 0.0
+        for first, m in ((A, t - s * s), (B, -t - s * s)):
+            second = m * first + s * bell
+            powers = (first, second, m * second + s * s * first)
+            out = out + sum(c * power for c, power in zip(_MATERN[self.nu][0], powers, strict=False))
+        return out
 
     def tail(self, t: Any) -> Any:
+        if self.s > 0:
+            raise OutOfReach
         return self._evaluate(1, t)
 
     def second_tail(self, t: Any) -> Any:
