@@ -175,8 +175,9 @@ _MATERN = {
 class MaternProfile(_Decaying):
     """`(1 + t) exp(-t)` or `(1 + t + t^2/3) exp(-t)`; boxes without noise only.
 
-    With noise each power of |t| becomes two moments of a normal cut off at zero: with A as in `LaplaceProfile`, `m = t - s^2`
-    and b the density of the noise at t times s, `A_0 = A`, `A_1 = m A_0 + s b`, `A_2 = m A_1 + s^2 A_0`, and the same at -t.
+    With noise each power of |t| becomes two moments of a normal cut off at zero: with A as in `LaplaceProfile`,
+    `m = t - s^2` and b the density of the noise at t times s, `A_0 = A`, `A_1 = m A_0 + s b`, `A_2 = m A_1 + s^2 A_0`, and
+    the same at -t.
     """
 
     nu: float
