@@ -167,6 +167,19 @@ def test_nodes_can_be_added(nodes, distribution):
     assert np.array_equal(again.weights, rule.weights)
 
 
+def test_nodes_are_added_until_the_error_is_small_enough():
+    rule = kb.quadrature(kb.PeriodicSobolev(2), stats.uniform(), 5, "halton", random_state=0)
+    better = rule.extend(4, tol=1e-3)
+    assert better.worst_case_error <= 1e-3 < better.keep(np.arange(len(better) - 4)).worst_case_error
+    with pytest.warns(kb.QuadratureWarning, match="with 12 nodes the worst-case error is"):
+        rule.extend(4, tol=1e-6, most=12)
+    assert rule.extend(3, tol=1.0) is rule
+    with pytest.raises(ValueError, match="most is the limit"):
+        rule.extend(3, most=12)
+    with pytest.raises(ValueError, match="can be added once"):
+        rule.extend(1, tol=1e-3, nodes=[[0.5]])
+
+
 def test_other_nodes_and_some_of_the_nodes():
     rule = kb.quadrature(kb.Gaussian(1.0), stats.norm(), nodes=[[-1.0], [0.0], [1.0]])
     assert rule.nodes == "given"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -159,25 +160,61 @@ class QuadratureRule:
                 )
         return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
-    def extend(self, n: int, *, nodes: str | ArrayLike | None = None, distribution: Any = None) -> QuadratureRule:
+    def extend(
+        self,
+        n: int,
+        *,
+        tol: float | None = None,
+        most: int | None = None,
+        nodes: str | ArrayLike | None = None,
+        distribution: Any = None,
+    ) -> QuadratureRule:
         """A rule with n nodes more, of which the first are those of this one.
 
         Args:
             n: how many more.
+            tol: a worst-case error; n nodes are added again and again until it is reached.
+            most: nodes at most, with `tol`; ten times those there are by default. A warning says where they do not suffice.
             nodes: how to choose them; by default as before. Or the nodes themselves (n, d).
             distribution: as for `kb.quadrature`; needed for a rule that was loaded from a file.
+
+        Example:
+            >>> import kernelbayes as kb
+            >>> from scipy import stats
+            >>> rule = kb.quadrature(kb.Gaussian(0.5), stats.norm(), 10, nodes="greedy")
+            >>> better = rule.extend(5, tol=1e-4)
+            >>> better.worst_case_error < 1e-4, len(better) < 40
+            (True, True)
         """
+        n = _check.count(n, "n")
+        if tol is None:
+            if most is not None:
+                raise ValueError("most is the limit of nodes where tol is given; without tol, n are added")
+            return self._extended(n, nodes, distribution)
+        tol, rule = _check.positive(tol, "tol"), self
+        most = 10 * len(self) if most is None else _check.count(most, "most", at_least=len(self))
+        if nodes is not None and not isinstance(nodes, str):
+            raise ValueError("nodes that are given can be added once; with tol, say how to choose them")
+        while rule.worst_case_error > tol and len(rule) < most:
+            rule = rule._extended(min(n, most - len(rule)), nodes, distribution)
+        if rule.worst_case_error > tol:
+            said = f"with {len(rule)} nodes the worst-case error is {rule.worst_case_error:.2g}, above tol={tol:g}"
+            warnings.warn(said, QuadratureWarning, stacklevel=2)
+        return rule
+
+    def _extended(self, n: int, nodes: str | ArrayLike | None, distribution: Any) -> QuadratureRule:
         aim = self._aim(distribution)
-        given = self.nodes if nodes is None else nodes
+        before = self.nodes.split(", ")[-1]
+        given = before if nodes is None else nodes
         if isinstance(given, str) and given == "given":
             raise ValueError("the nodes of this rule were given; say how to choose more, such as nodes='greedy'")
-        new, name = _chosen(aim, _check.count(n, "n"), given, self.points, self._plan)
+        new, name = _chosen(aim, n, given, self.points, self._plan)
         if self.weighting in ("importance", "bach") and (new.density is None or self.density is None or name == "dpp"):
             raise ValueError(
                 f"{self.weighting} weights need one density of all nodes, which {name} nodes after others have not"
             )
         density = None if new.density is None or self.density is None else np.concatenate([self.density, new.density])
-        name = name if name == self.nodes else f"{self.nodes}, {name}"
+        name = self.nodes if name == before else f"{self.nodes}, {name}"
         points = np.concatenate([self.points, new.points])
         return QuadratureRule(aim, points, density, self.weighting, self.reg, name, self._plan)
 
