@@ -106,6 +106,8 @@ def target(path: str | None, inputs: list[str | None]) -> Path | None:
         raise Refusal(f"cannot write {path}: it is a folder")
     if any(given is not None and found.resolve() == Path(given).resolve() for given in inputs):
         raise Refusal(f"{path} is read by this command; write to another file")
+    if not found.parent.is_dir():  # more likely a slip than a wish for folders
+        raise Refusal(f"cannot write {path}: there is no folder {found.parent}")
     folder(str(found.parent))
     return found
 
