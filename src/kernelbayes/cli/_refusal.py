@@ -78,12 +78,17 @@ def share(text: str) -> float:
 
 def seconds(text: str) -> float:
     """A time in seconds."""
+    return above_zero(text, "a number of seconds")
+
+
+def above_zero(text: str, wanted: str) -> float:
+    """A finite number above zero from an argument; `wanted` says what it is."""
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"a number of seconds was wanted, got {text!r}")
+        raise argparse.ArgumentTypeError(f"{wanted} was wanted, got {text!r}")
     return value
 
 
