@@ -1,5 +1,6 @@
 """`kernelbayes regress` on files: two tables that share a mediator, and what it says about files that are not right."""
 
+import argparse
 import re
 import warnings
 
@@ -9,7 +10,7 @@ from scipy.stats import norm
 
 import kernelbayes as kb
 from kernelbayes._table import read_table, write_table
-from kernelbayes.cli import main
+from kernelbayes.cli import _regress, main
 
 
 def draw(n, rng):
@@ -68,7 +69,7 @@ def library(folder):
 
 def test_from_two_tables_to_the_function(folder, capsys, library):
     printed = call(folder, capsys, *LEARN, "--test", "x.csv", "--out", "f.csv", "--plot", "--save", "model.npz")
-    assert "note    id counts the rows, and is left out\n" in printed
+    assert "note    id counts the rows, and is left out; name it in --inputs to keep it\n" in printed
     assert "columns yield from height, through place\n" in printed
     found, given = read_table(folder / "f.csv"), read_table(folder / "x.csv")
     assert found.names == (*given.names, "yield_mean", "yield_std", "mediation")
@@ -82,6 +83,8 @@ def test_from_two_tables_to_the_function(folder, capsys, library):
     error = np.sqrt(np.mean((mean[[0, 1, 3], 0] - [0.64, 0.0, 81.0]) ** 2))
     assert f"score   yield: root mean square error {error:.3g}, standard deviation " in printed
     assert "(3 rows where it is known)\n" in printed
+    near = np.sqrt(np.mean((mean[:2, 0] - [0.64, 0.0]) ** 2))
+    assert f"        root mean square error {near:.3g}, standard deviation 0.32 (2 rows without guesses)\n" in printed
     assert re.search(r"beware  in 1 row x lies outside .* see the column mediation\n", printed)
     for name in ("f.png", "f-coverage.png"):
         assert (folder / name).stat().st_size > 15_000
@@ -100,7 +103,7 @@ def test_the_summary_says_what_was_learned(folder, capsys, library):
     )
     mean, std = library.left_out()
     inside = np.mean(np.abs(library.z_task_ - mean) < norm.ppf(0.975) * std)
-    assert f"95% intervals hold {inside:.1%}\n" in printed
+    assert f"95% intervals hold {inside:.1%}\n        of targets, that is: " in printed
     assert "xy.csv: 60 rows, mediation " in printed  # the pairs are predicted if nothing else is
     assert printed.endswith("nothing written: --out and --plot name files\n")
 
@@ -115,6 +118,46 @@ def test_saved_and_loaded_models_predict_the_same(folder, capsys):
         own = ["yield_mean", "yield_std", "mediation"]
         np.testing.assert_allclose(loaded.numbers(own), direct.numbers(own), rtol=1e-9)
     assert (folder / "drawn-coverage.png").exists()
+
+
+def test_a_loaded_model_is_warned_of_as_when_it_was_learned(folder, capsys, library):
+    model = kb.TaskTransformedGP(library.kernel_, library.mediator_kernel_, noise=1e-4, learn=None)
+    with pytest.warns(kb.PosteriorWarning) as said:
+        model.fit(library.X_, library.Y_, library.Y_task_ + 20.0, library.z_task_)
+    assert len(said) > 1
+    model.feature_names_in_ = np.array(["height"], dtype=object)
+    model.mediator_columns_, model.target_columns_ = ("place",), ("yield",)
+    kb.save(model, folder / "doubtful.npz")
+    printed = call(folder, capsys, "--load", "doubtful.npz", "--test", "x.csv")
+    for warning in said:
+        assert f"beware  {warning.message}\n" in printed
+
+
+def read(path, capsys, pairs, task):
+    """What is read from two tables, before anything is learned."""
+    (path / "pairs.csv").write_text(pairs)
+    (path / "task.csv").write_text(task)
+    arguments = argparse.Namespace(
+        pairs=path / "pairs.csv", task=path / "task.csv", mediator=None, inputs=None, targets=None
+    )
+    return _regress._samples(arguments).roles, capsys.readouterr().out
+
+
+def test_shared_columns_that_count_are_left_out_only_by_name(tmp_path, capsys):
+    """Days 1, 2, 3, ... in both tables are a mediator."""
+    rows = [f"{i},{i},{0.5 + i % 2}" for i in range(1, 6)]
+    roles, printed = read(tmp_path, capsys, "\n".join(["nr,day,x", *rows]), "\n".join(["nr,day,z", *rows]))
+    assert roles == (("x",), ("day",), ("z",))
+    assert "note    nr counts the rows, and is left out; name it in --mediator to keep it\n" in printed
+    assert "day counts" not in printed
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, None), ("same", None), ("learn", "learn"), (0.3, 0.3)])
+def test_noise_of_the_mediator(given, used, monkeypatch):
+    monkeypatch.setattr(kb.TaskTransformedGP, "fit", lambda self, *samples: self)
+    arguments = argparse.Namespace(mediator_noise=given, covariance=None, ard=False, seed=0)
+    samples = _regress.Samples(_regress.Roles(("x",), ("y",), ("z",)), *[None] * 5)
+    assert _regress._learned(samples, arguments).mediator_noise == used
 
 
 def test_several_targets_and_named_columns(folder, capsys):
@@ -162,7 +205,7 @@ def test_x_and_z_on_one_table_need_no_mediator(folder, capsys):
         ("--pairs xy.csv --task head.csv", "head.csv has a header but no rows"),
         (
             "--pairs xy.csv --task apart.csv",
-            r"xy.csv \(id, place, height\) and .*apart.csv \(Place, yield\) share no column",
+            r"xy.csv \(id, place, height\) and .*apart.csv \(Place, yield\) share no column, .*; spell 'place' and 'Place' ",
         ),
         (
             "--pairs xy.csv --task xy.csv",
@@ -177,7 +220,11 @@ def test_x_and_z_on_one_table_need_no_mediator(folder, capsys):
             "'place' is named in --mediator and in --inputs",
         ),
         ("--pairs xy.csv --task yz.csv --test other.csv", "other.csv has no column 'height'; did you mean 'Height'"),
-        ("--pairs named.csv --task yz.csv", "column 'name' of .*named.csv holds text .*'a' on line 2.* in --inputs"),
+        ("--pairs named.csv --task yz.csv", "named.csv, line 2, column 'name': 'a' is not a number .--inputs names"),
+        (
+            "--pairs comma.csv --task yz.csv",
+            "comma.csv, line 2, column 'height': '2,5' has a decimal comma; write a point",
+        ),
         ("--pairs gaps.csv --task yz.csv", "gaps.csv has no value in column 'height' on line 3"),
         (
             "--pairs hollow.csv --task yz.csv",
@@ -190,7 +237,8 @@ def test_x_and_z_on_one_table_need_no_mediator(folder, capsys):
         ("--pairs xy.csv --task yz.csv --out f.csv --save f.csv", "f.csv is named for two results"),
         ("--pairs xy.csv --task yz.csv --plot", "--plot without a name puts figures beside --out"),
         ("--pairs xy.csv --task yz.csv --plot f.txt", "its name must end in one of .*png"),
-        ("--pairs one.csv --task yz.csv", "minimum of 2 is required"),
+        ("--pairs one.csv --task yz.csv", "one.csv has 1 row; at least two are needed"),
+        ("--pairs xy.csv --task yz.csv --out nowhere/f.csv", "cannot write .*: there is no folder .*nowhere"),
     ],
 )
 def test_refusals(folder, capsys, arguments, message):
@@ -203,6 +251,7 @@ def test_refusals(folder, capsys, arguments, message):
     (folder / "gaps.csv").write_text("place,height\n1,2\n2,\n")
     (folder / "hollow.csv").write_text("place,height,depth\n1,2,\n2,3,\n")
     (folder / "word.csv").write_text("place,height\n1,2\n2,4\n3,tall\n")
+    (folder / "comma.csv").write_text("place;height\n1,0;2,5\n2,0;3,5\n")
     (folder / "own.csv").write_text("height,mediation\n1,2\n2,4\n")
     (folder / "one.csv").write_text("place,height\n1,2\n")
     error = call(folder, capsys, *arguments.split(), code=2)
@@ -215,6 +264,8 @@ def test_refusals(folder, capsys, arguments, message):
         ("--inputs a,a", "'a' is named twice"),
         ("--seed few", "a whole number from 0 was wanted, got 'few'"),
         ("--covariance none", "invalid choice: 'none'"),
+        ("--mediator-noise -1", "same, learn or a number above zero was wanted, got '-1'"),
+        ("--mediator-noise full", "same, learn or a number above zero was wanted, got 'full'"),
     ],
 )
 def test_arguments_that_cannot_be_read(capsys, arguments, message):

@@ -142,7 +142,20 @@ def test_given_kernels_are_where_learning_starts():
     assert model.tuning_ is not None
     assert model.reg_ == pytest.approx(0.01)
     with pytest.warns(kb.PosteriorWarning, match="100 % of the task"):
-        given().fit(x, y, y_task + 1000.0, z)
+        given().fit(x, y, y_task + 12.0, z)
+
+
+def test_far_from_the_data_a_warning_says_so():
+    x, y, y_task, z = noisy_copies()
+    model = given().fit(x, y, y_task, z)
+    with pytest.warns(kb.PosteriorWarning, match="at 1 of 2 points x lies outside"):
+        found = model.predict([[0.0], [50.0]])
+    assert found[1] == pytest.approx(z.mean())
+    process = kb.TaskTransformedGP(
+        KERNEL, MEDIATOR, noise=0.01 * len(x), learn=None, covariance="map", standardise=False
+    )
+    new = [[0.0], [1.5], [50.0]]
+    np.testing.assert_allclose(model.mediation(new), process.fit(x, y, y_task, z).mediation(new), atol=1e-8)
 
 
 def test_saving(tmp_path):

@@ -75,6 +75,21 @@ class TestFunctionBand:
         assert len(figure.axes) == 4
         assert tops == {0, 1}
 
+    def test_an_input_that_does_not_vary_has_no_panel(self):
+        model = fitted(columns=3)
+        model.X_[:, 1] = 2.0
+        vars(model).pop("_fit_cache", None)
+        axes = model.plot(resolution=9, truth=lambda x: x[:, 2]).axes
+        assert [ax.get_xlabel().split()[0] for ax in axes] == ["x0", "x2"]
+        for ax, j in zip(axes, (0, 2), strict=True):
+            x, mean = line(ax, "mean")
+            at = np.tile(np.median(model.X_, axis=0), (9, 1))
+            at[:, j] = x
+            np.testing.assert_allclose(mean, model.predict(at))
+            np.testing.assert_array_equal(line(ax, "truth")[1], at[:, 2])
+            assert {segment[0][0] for segment in ax.collections[1].get_segments()} == set(model.X_[:, j])
+        assert len(model.plot([[0.0, 2.0, 0.0]], resolution=5).axes) == 3  # all, if none varies
+
     def test_marks_fade_and_the_mean_is_dotted_where_nothing_is_known(self):
         model = fitted()
         model.X_[0] = 9.0  # a pair away from all others

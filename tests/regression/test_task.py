@@ -239,6 +239,8 @@ def test_far_from_the_data_the_prior_is_told_with_a_warning(fitted):
     prior = np.sqrt(model.kernel_.diag([[0.0]])[0]) * model.unit_[0]
     np.testing.assert_allclose(std[1:], prior)
     np.testing.assert_allclose(mean[1:], model.offset_[0])
+    with pytest.warns(kb.PosteriorWarning, match="at 1 of 1 points x lies outside"):
+        model.sample([[50.0]])
     assert model.mediation([[50.0]])[0] == 0.0
     assert model.mediation([[0.0]])[0] > 0.5
 
@@ -247,7 +249,53 @@ def test_far_from_the_data_the_prior_is_told_with_a_warning(fitted):
 def test_a_task_away_from_all_pairs_is_told(covariance):
     x, y, y_task, z = two_tables(8)
     with pytest.warns(kb.PosteriorWarning, match=r"100 % of the task's points lie where no pair \(x, y\) has its y"):
-        given(covariance=covariance).fit(x, y, y_task + 1000.0, z)
+        given(covariance=covariance).fit(x, y, y_task + 40.0, z)
+
+
+@pytest.mark.filterwarnings("ignore:100 %")
+def test_a_mediator_in_other_units_is_told_before_learning():
+    """A lengthscale learned for both would make each of the two samples one point, and nothing would look wrong."""
+    x, y, y_task, z = two_tables(8, 20, 20)
+    y, y_task = (np.column_stack([np.ones(20), 1.7e9 + P]) for P in (y, y_task))
+    quietly(
+        given().fit, x, y, y_task + np.array([1.0, 0.0]), z
+    )  # a column that is constant in both tables is no such sign
+    with pytest.warns(kb.PosteriorWarning, match=r"column 1 of Y lies .* units, or are X and Y exchanged\?"):
+        given().fit(x, y, 1000 * y_task, z)
+
+
+@pytest.mark.parametrize("kernel", [None, kb.Gaussian(1.2)])
+def test_times_of_any_resolution_are_seconds(kernel):
+    x, y, y_task, z = two_tables(8, 20, 20)
+    start = np.datetime64("2024-01-01T00:00:00.000000")
+    y, y_task = (np.round(1000 * P).astype("timedelta64[ms]") for P in (y, y_task))
+    model = kb.TaskTransformedGP(mediator_kernel=kernel)
+    for theirs in (start + y_task, (start + y_task).astype("datetime64[ns]")):
+        samples = model._check_samples(x, start + y, theirs, z)
+        apart = (y_task - y).astype(float) / 1e3
+        np.testing.assert_allclose(samples.Y_task - samples.Y, apart, atol=1e-6)
+    assert model._check_samples(x, y, y_task.astype("timedelta64[us]"), z).Y_task.max() < 6
+    with pytest.raises(ValueError, match="Y_task contains NaN"):
+        model._check_samples(x, y, np.full(20, np.datetime64("NaT", "s")), z)
+
+
+def test_columns_of_the_mediator_are_those_of_the_other_table():
+    """Frames are told apart by the names of their columns, as those of X are."""
+    frame = pytest.importorskip("pandas").DataFrame
+    x, y, y_task, z = two_tables(8, 20, 20)
+    y, y_task = np.column_stack([y, y**2]), np.column_stack([y_task, y_task**2])
+    ours = frame(y, columns=["lon", "lat"])
+    for columns, message in (
+        (["lat", "lon"], r"pass Y_task\[list\(Y.columns\)\]$"),
+        (["lon", "h"], "in the same order$"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"Y has the columns lon, lat but Y_task {', '.join(columns)}: .*{message}"
+        ):
+            given().fit(x, ours, frame(y_task, columns=columns), z)
+    for theirs in (y_task, frame(y_task), frame(y_task, columns=["lon", "lat"])):
+        samples = given()._check_samples(x, ours, theirs, z)
+        np.testing.assert_array_equal(samples.Y_task, y_task)
 
 
 @pytest.mark.parametrize("factor", [1e4])
@@ -297,8 +345,9 @@ def test_mediators_that_are_labels_and_targets_nearer_to_their_mean_than_f():
     x = np.array([centre[kind] for kind in y])[:, None] + 0.3 * rng.normal(size=(150, 1))
     z = np.array([centre[kind] for kind in y_task]) + 0.1 * rng.normal(size=150)
     model = kb.TaskTransformedGP(mediator_kernel=kb.Delta(), random_state=0)
-    with pytest.warns(kb.PosteriorWarning, match=r"at one y, f\(x\) varies .* the band of f is too narrow"):
+    with pytest.warns(kb.PosteriorWarning, match=r"at one y, f\(x\) varies .* the band of f is too narrow") as said:
         model.fit(x, y, y_task, z)
+    assert f"which is {model.spread_:.3g}, widens it" in str(said[0].message)
     assert 0.2 < np.sqrt(model.spread_) * model.unit_[0] < 0.4
     np.testing.assert_allclose(model.predict([[-1.0], [0.0], [1.0]]), [-1, 0, 1], atol=0.3)
 
@@ -336,6 +385,7 @@ X, Y = np.arange(10.0)[:, None], np.arange(10.0)[:, None]
         ((X, Y, Y, X[:, 0] * np.nan), {}, "z_task"),
         ((X, np.full((10, 1), np.inf), Y, X[:, 0]), {}, "Y holds|Y contains|infinite"),
         ((X, list("abcdefghij"), Y, X[:, 0]), {}, "Y holds strings.*mediator_kernel"),
+        ((X, np.array(list("abcdefghij"), dtype=object), Y, X[:, 0]), {}, "Y holds strings.*mediator_kernel"),
         ((X[:, 0], Y, Y, X[:, 0]), {}, "Expected 2D array"),
         ((X, 0 * Y, 0 * Y, X[:, 0]), {}, "Y has no two distinct points"),
         ((X, Y, Y, X[:, 0]), {"covariance": "half"}, "covariance must be"),

@@ -142,4 +142,9 @@ def counts_rows(table: Table, name: str) -> bool:
         return True
     distinct = len(np.unique(values)) == len(values)
     dense = len(values) > _MANY and values.min() >= 0 and values.max() < 2 * len(values)
-    return distinct and (dense or name.lower() in _ROW_NAMES or name.lower().endswith("_id"))
+    return distinct and (dense or is_row_name(name) or name.lower().endswith("_id"))
+
+
+def is_row_name(name: str) -> bool:
+    """Whether a column is called like a number of the row."""
+    return name.lower() in _ROW_NAMES

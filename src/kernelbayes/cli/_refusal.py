@@ -78,12 +78,17 @@ def share(text: str) -> float:
 
 def seconds(text: str) -> float:
     """A time in seconds."""
+    return above_zero(text, "a number of seconds")
+
+
+def above_zero(text: str, wanted: str) -> float:
+    """A finite number above zero from an argument; `wanted` says what it is."""
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"a number of seconds was wanted, got {text!r}")
+        raise argparse.ArgumentTypeError(f"{wanted} was wanted, got {text!r}")
     return value
 
 
@@ -106,6 +111,8 @@ def target(path: str | None, inputs: list[str | None]) -> Path | None:
         raise Refusal(f"cannot write {path}: it is a folder")
     if any(given is not None and found.resolve() == Path(given).resolve() for given in inputs):
         raise Refusal(f"{path} is read by this command; write to another file")
+    if not found.parent.is_dir():  # more likely a slip than a wish for folders
+        raise Refusal(f"cannot write {path}: there is no folder {found.parent}")
     folder(str(found.parent))
     return found
 

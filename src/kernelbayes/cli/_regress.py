@@ -16,10 +16,11 @@ from .._typing import Array
 from ..embeddings import PosteriorWarning
 from ..kernels import Kernel, Scaled
 from ..regression import TaskTransformedGP
+from ..regression._mediated import warn_apart
 from ._columns import claimed, counted
-from ._inputs import counts_rows, listed
+from ._inputs import counts_rows, is_row_name, listed
 from ._kept import load_kept
-from ._refusal import Refusal, check_figure, names, plainly, seed, target
+from ._refusal import Refusal, above_zero, check_figure, names, plainly, seed, target
 
 # Below this share of the prior's variance explained, a prediction is a guess.
 _LITTLE = 0.05
@@ -51,8 +52,10 @@ def add_command(commands: Any) -> None:
     )
     learn.add_argument(
         "--mediator-noise",
-        choices=["same", "learn"],
-        help="spread of f(x) at one y: the noise of z, or learned by itself, as for z that are averages (default: same)",
+        type=_mediator_noise,
+        metavar="NOISE",
+        help="variance of f(x) at one y: same, as the noise of z; learn, by itself, as for z that are averages; or a "
+        "number, of z in standardised units (default: same)",
     )
     learn.add_argument("--ard", action="store_true", help="a lengthscale for each column")
     learn.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
@@ -99,6 +102,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 # ----------------------------------------------------------------------------------------------- what was asked
+
+
+def _mediator_noise(text: str) -> str | float:
+    """One of two words, or a variance."""
+    return text if text in ("same", "learn") else above_zero(text, "same, learn or a number above zero")
 
 
 def _check_together(arguments: argparse.Namespace) -> None:
@@ -167,6 +175,8 @@ def _samples(arguments: argparse.Namespace) -> Samples:
     pairs, task = read_table(arguments.pairs), read_table(arguments.task)
     for label, table in (("pairs", pairs), ("task", task)):
         print(f"{label:8}{table.source}: {counted(len(table), 'row')}")
+        if len(table) < 2:
+            raise Refusal(f"{table.source} has {counted(len(table), 'row')}; at least two are needed")
     roles = _roles(pairs, task, arguments)
     X, Y, Y_task, z = (
         _numbers(table, columns, option)
@@ -191,12 +201,12 @@ def _roles(pairs: Table, task: Table, arguments: argparse.Namespace) -> Roles:
     if not mediator and not shared:
         raise Refusal(
             f"{pairs.source} ({listed(pairs.names)}) and {task.source} ({listed(task.names)}) share no column, but the "
-            "mediator must be in both"
+            "mediator must be in both" + _alike(pairs, task)
         )
-    mediator = mediator or _without_numbers_of_rows(shared, [pairs, task])
+    mediator = mediator or _without_numbers_of_rows(shared, [pairs, task], "--mediator")
     ours, theirs = ([name for name in table.names if name not in shared + mediator] for table in (pairs, task))
-    inputs = inputs or _without_numbers_of_rows([name for name in ours if name not in targets], [pairs])
-    targets = targets or _without_numbers_of_rows([name for name in theirs if name not in inputs], [task])
+    inputs = inputs or _without_numbers_of_rows([name for name in ours if name not in targets], [pairs], "--inputs")
+    targets = targets or _without_numbers_of_rows([name for name in theirs if name not in inputs], [task], "--targets")
     for found, table, option in ((inputs, pairs, "--inputs"), (targets, task, "--targets")):
         if not found:
             raise Refusal(
@@ -205,21 +215,33 @@ def _roles(pairs: Table, task: Table, arguments: argparse.Namespace) -> Roles:
     return Roles(tuple(inputs), tuple(mediator), tuple(targets))
 
 
+def _alike(pairs: Table, task: Table) -> str:
+    """What to say of columns that would be shared if they were spelled alike."""
+    both = ((ours, theirs) for ours in pairs.names for theirs in task.names if ours.lower() == theirs.lower())
+    return next((f"; spell {ours!r} and {theirs!r} alike if they are one" for ours, theirs in both), "")
+
+
 def _check_named(pairs: Table, task: Table, asked: dict[str, list[str]]) -> None:
     """Refuse names that are in no table where they should be, or in two options."""
     where = {"--mediator": (pairs, task), "--inputs": (pairs,), "--targets": (task,)}
     claimed(asked, where)
 
 
-def _without_numbers_of_rows(columns: list[str], tables: list[Table]) -> list[str]:
-    """All columns but those that only count the rows of their table, unless there are no others."""
+def _without_numbers_of_rows(columns: list[str], tables: list[Table], option: str) -> list[str]:
+    """All columns but those that only count the rows of their table, unless there are no others.
+
+    What two tables share may well count something else, such as days, so there the name has to say it too.
+    """
     counting = [
-        name for name in columns if all(table.is_numeric(name) and counts_rows(table, name) for table in tables)
+        name
+        for name in columns
+        if (len(tables) == 1 or is_row_name(name))
+        and all(table.is_numeric(name) and counts_rows(table, name) for table in tables)
     ]
     if counting and len(counting) == len(columns):
         return columns
     for name in counting:
-        print(f"note    {name} counts the rows, and is left out")
+        print(f"note    {name} counts the rows, and is left out; name it in {option} to keep it")
     return [name for name in columns if name not in counting]
 
 
@@ -230,10 +252,10 @@ def _numbers(table: Table, columns: Sequence[str], option: str) -> Array:
         if table.is_empty(name):
             raise Refusal(f"{table.source} has nothing in column {name!r}; name the columns to use in {option}")
         if not table.is_numeric(name):
-            raise Refusal(
-                f"column {name!r} of {table.source} holds text ({table.text(name)[0]!r} on line {table.lines[0]}) where "
-                f"numbers were wanted; name the columns to use in {option}"
-            )
+            try:
+                table.numbers([name])
+            except ValueError as reason:  # it names the cell, and says what a decimal comma should be
+                raise Refusal(f"{reason} ({option} names the columns to use)") from None
     return table.numbers(columns)
 
 
@@ -242,7 +264,7 @@ def _numbers(table: Table, columns: Sequence[str], option: str) -> Array:
 
 def _learned(samples: Samples, arguments: argparse.Namespace) -> Any:
     model: Any = TaskTransformedGP(
-        mediator_noise="learn" if arguments.mediator_noise == "learn" else None,
+        mediator_noise=None if arguments.mediator_noise == "same" else arguments.mediator_noise,
         covariance=arguments.covariance or "full",
         ard=arguments.ard,
         random_state=arguments.seed,
@@ -257,6 +279,9 @@ def _learned(samples: Samples, arguments: argparse.Namespace) -> Any:
 def _loaded(path: str) -> Any:
     model = load_kept(path, TaskTransformedGP, "target_columns_", "regression")
     print(f"columns {_roles_of(model)}")
+    warn_apart(model.Y_, model.Y_task_)  # this and more was said when it was learned
+    model._warn_unmediated()
+    model._warn_narrow()
     return model
 
 
@@ -281,6 +306,7 @@ def _settings(model: Any, roles: Roles) -> list[str]:
         + (f"; of the function at one y {spreads}" if model.mediator_noise_ != model.noise_ else ""),
         f"freedom {model.degrees_of_freedom_:.1f} effective degrees of it, settled by {count} of the task",
         *_checks(model, roles),
+        "        of targets, that is: where the function is steep at one y its own band may hold less",
     ]
 
 
@@ -335,31 +361,38 @@ def _apply(model: Any, roles: Roles, new: New, out: Path | None) -> None:
         mean, std = model.predict(new.X, return_std=True)
         known = model.mediation(new.X)
     print(f"test    {new.table.source}: {counted(len(known), 'row')}, mediation {known.min():.2f} to {known.max():.2f}")
-    guesses = int((known < _LITTLE).sum())
-    if guesses:
+    guess = known < _LITTLE
+    if guess.any():
+        rows = counted(int(guess.sum()), "row")
         print(
-            f"beware  in {counted(guesses, 'row')} x lies outside what pairs and task tell of, and the mean is a guess: see "
-            "the column mediation"
+            f"beware  in {rows} x lies outside what pairs and task tell of, and the mean is a guess: see the column "
+            "mediation"
         )
-    _report(new.table, roles, mean)
+    _report(new.table, roles, mean, guess)
     if out:
         found = [column for pair in zip(mean.T, std.T, strict=True) for column in pair]
         copied = [(name, new.table.text(name)) for name in new.table.names]
         write_table(out, [*copied, *zip(roles.outputs, [*found, known], strict=True)])
 
 
-def _report(table: Table, roles: Roles, mean: Array) -> None:
-    """How far predictions are from targets that the table happens to have."""
+def _report(table: Table, roles: Roles, mean: Array, guess: Array) -> None:
+    """How far predictions are from targets that the table happens to have: all, and those that are no guesses."""
     for j, name in enumerate(roles.targets):
         if name not in table.names or not table.is_numeric(name):
             continue
         truth = table.numbers([name], gaps="allow")[:, 0]
         judged = ~np.isnan(truth)
-        error = float(np.sqrt(np.mean((mean[judged, j] - truth[judged]) ** 2)))
-        where = f"{counted(int(judged.sum()), 'row')} where it is known"
-        print(
-            f"score   {name}: root mean square error {error:.3g}, standard deviation {truth[judged].std():.3g} ({where})"
-        )
+        print(f"score   {name}: {_score(mean[:, j], truth, judged)} where it is known)")
+        sure = judged & ~guess
+        if sure.any() and (judged & guess).any():
+            print(f"        {_score(mean[:, j], truth, sure)} without guesses)")
+
+
+def _score(mean: Array, truth: Array, rows: Array) -> str:
+    """The error in some rows beside what it has to be compared with, and, after a bracket, how many they are."""
+    error = float(np.sqrt(np.mean((mean[rows] - truth[rows]) ** 2)))
+    count = counted(int(rows.sum()), "row")
+    return f"root mean square error {error:.3g}, standard deviation {truth[rows].std():.3g} ({count}"
 
 
 def _draw(model: Any, plots: Sequence[Path | None]) -> None:

@@ -37,8 +37,8 @@ def function_band(
     """The function that a model found: its mean, a band about it, and marks below where there are pairs.
 
     With several inputs there is a panel for each, in which the others are held at their medians: a cut through the function,
-    not its average. With several targets there is a row for each. Marks fade where the data explain little of the function,
-    and the mean is dotted where they explain next to nothing.
+    not its average. An input that does not vary has no panel. With several targets there is a row for each. Marks fade where
+    the data explain little of the function, and the mean is dotted where they explain next to nothing.
 
     Args:
         model: fitted, such as a `kb.TaskTransformedGP`.
@@ -54,17 +54,18 @@ def function_band(
     if not 0 < _check.scalar(level, "level") < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level:g}")
     points = _points(model, x)
-    cuts = [_cut(points, j, _check.count(resolution, "resolution", at_least=2)) for j in range(points.shape[1])]
-    lines = [_line(model, cut, cut[:, j]) for j, cut in enumerate(cuts)]
-    true = _true_lines(truth, x, points, cuts)
+    inputs = _varying(points)
+    cuts = [_cut(points, j, _check.count(resolution, "resolution", at_least=2)) for j in inputs]
+    lines = [_line(model, cut, cut[:, j]) for j, cut in zip(inputs, cuts, strict=True)]
+    true = _true_lines(truth, x, points, [line.x for line in lines], cuts)
     figure, axes = _panels(lines[0].mean.shape[1], len(cuts))
-    for (row, j), ax in np.ndenumerate(axes):
-        _draw_line(ax, lines[j], row, float(norm.ppf(0.5 + level / 2)), f"{100 * level:g} % band")
+    for (row, i), ax in np.ndenumerate(axes):
+        _draw_line(ax, lines[i], row, float(norm.ppf(0.5 + level / 2)), f"{100 * level:g} % band")
         if true is not None:
-            ax.plot(true[j][0], true[j][1][:, row], color=INK, lw=1.0, ls="--", label="truth")
-        ax.set_xlim(cuts[j][0, j], cuts[j][-1, j])
-    _draw_marks(model, axes)
-    _name_axes(model, axes)
+            ax.plot(true[i][0], true[i][1][:, row], color=INK, lw=1.0, ls="--", label="truth")
+        ax.set_xlim(lines[i].x[0], lines[i].x[-1])
+    _draw_marks(model, axes, inputs)
+    _name_axes(model, axes, inputs)
     figure.legend(*first_of_each(axes[0, 0]), frameon=False, fontsize=8, loc="outside upper left", ncols=5)
     return figure
 
@@ -84,6 +85,12 @@ def _points(model: Any, x: ArrayLike | None) -> Array:
     if sample.ndim != 2 or sample.dtype.kind != "f":
         raise ValueError("the band is drawn over inputs that are columns of numbers; these are none")
     return sample if x is None else _check.vectors(x, "x", width=sample.shape[1])
+
+
+def _varying(points: Array) -> Array:
+    """Columns that have more than one value, or all if none has: along the others there is only the prior to be seen."""
+    varies = np.ptp(points, axis=0) > 0
+    return np.flatnonzero(varies if varies.any() else ~varies)
 
 
 def _cut(points: Array, j: int, resolution: int) -> Array:
@@ -116,13 +123,14 @@ def _known(model: Any, X: Array) -> Array:
         return model.mediation(X) if hasattr(model, "mediation") else np.ones(len(X))
 
 
-def _true_lines(truth: Any, x: Any, points: Array, cuts: list[Array]) -> list[tuple[Array, Array]] | None:
+def _true_lines(
+    truth: Any, x: Any, points: Array, along: list[Array], cuts: list[Array]
+) -> list[tuple[Array, Array]] | None:
     """The true function along each input."""
     if truth is None:
         return None
     if callable(truth):
-        values = [_check.vectors(truth(cut), "truth") for cut in cuts]
-        return [(cut[:, j], value) for j, (cut, value) in enumerate(zip(cuts, values, strict=True))]
+        return [(line, _check.vectors(truth(cut), "truth")) for line, cut in zip(along, cuts, strict=True)]
     if points.shape[1] > 1 or x is None:
         raise ValueError("truth is a function of points (t, d) here; values are taken for one input, with x")
     truth = _check.vectors(truth, "truth")
@@ -152,7 +160,7 @@ def _draw_line(ax: Any, line: _Line, row: int, reach: float, band: str) -> None:
         ax.plot(line.x, np.where(guess, mean, np.nan), color=SECOND, lw=1.4, ls=":", label="mean, a guess")
 
 
-def _draw_marks(model: Any, axes: Any) -> None:
+def _draw_marks(model: Any, axes: Any, inputs: Array) -> None:
     """A mark for each of some pairs, at the foot of each panel."""
     from matplotlib.colors import to_rgb
 
@@ -160,22 +168,23 @@ def _draw_marks(model: Any, axes: Any) -> None:
     X = X[np.random.default_rng(0).permutation(len(X))[:_MOST_MARKS]]
     colours = np.tile((*to_rgb(INK), 1.0), (len(X), 1))
     colours[:, 3] = np.maximum(_known(model, X), _FAINTEST) * (0.9 if len(X) < 150 else 0.6)
-    for (_, j), ax in np.ndenumerate(axes):
+    for (_, i), ax in np.ndenumerate(axes):
         foot = ax.get_xaxis_transform()
-        ax.vlines(X[:, j], 0.0, 0.045, transform=foot, colors=colours, lw=0.8)
+        ax.vlines(X[:, inputs[i]], 0.0, 0.045, transform=foot, colors=colours, lw=0.8)
         ax.plot([], [], color=INK, ls="none", marker="|", ms=8, label="x of the pairs")
 
 
-def _name_axes(model: Any, axes: Any) -> None:
-    targets, inputs = axes.shape
-    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(inputs)] if inputs > 1 else ["x"])
+def _name_axes(model: Any, axes: Any, inputs: Array) -> None:
+    targets, count = axes.shape
+    width = model.X_.shape[1]
+    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(width)] if width > 1 else ["x"])
     given = getattr(model, "target_columns_", None)
     of_target = given or (["f(x)"] if targets == 1 else [f"f{row}(x)" for row in range(targets)])
-    for (row, j), ax in np.ndenumerate(axes):
-        held = "" if inputs == 1 else " (others at their medians)" if inputs > 2 else " (the other at its median)"
+    held = "" if count == 1 else " (others at their medians)" if count > 2 else " (the other at its median)"
+    for (row, i), ax in np.ndenumerate(axes):
         if row == targets - 1:
-            ax.set_xlabel(f"{names[j]}{held}", fontsize=9)
-        if j == 0 or (targets == 1 and j % _IN_A_ROW == 0):
+            ax.set_xlabel(f"{names[inputs[i]]}{held}", fontsize=9)
+        if i == 0 or (targets == 1 and i % _IN_A_ROW == 0):
             ax.set_ylabel(of_target[row], fontsize=9)
 
 

@@ -93,7 +93,10 @@ class DeconditionalEmbedding(MediatedModel):
     def fit(
         self, X: ArrayLike, Y: ArrayLike, Y_task: ArrayLike, z_task: ArrayLike | None = None
     ) -> DeconditionalEmbedding:
-        """Learn from pairs (X, Y) of n rows, m points Y_task, and targets z_task (m,) or (m, t) at them, if any."""
+        """Learn from pairs (X, Y) of n rows, m points Y_task, and targets z_task (m,) or (m, t) at them, if any.
+
+        Times in Y and Y_task count in seconds.
+        """
         _check.option(self.learn, "learn", ("marginal", None))
         reg, task_reg = (
             None if value is None else _check.positive(value, name)
@@ -179,4 +182,6 @@ class DeconditionalEmbedding(MediatedModel):
         X = self._points(X)
         if not self.z_task_.shape[1]:
             raise ValueError("there are no targets: fit with z_task, or use expect with a function of y")
-        return self._shape(self.offset_ + self.features_._coordinates(X) @ self._fit.posterior.mean)
+        F = self.features_._coordinates(X)
+        self._look(X, F)
+        return self._shape(self.offset_ + F @ self._posterior.mean)

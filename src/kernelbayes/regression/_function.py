@@ -30,6 +30,17 @@ class FittedFunction:
     def _shape(self, values: Array) -> Array:
         return values[..., 0] if self._flat_target else values
 
+    @property
+    def _posterior(self) -> Posterior:
+        raise NotImplementedError
+
+    def _look(self, X: Array, F: Array) -> None:
+        """Warn, before a prediction, of what may be wrong with it."""
+
+    def _variance(self, X: Array, F: Array) -> Array:
+        """Posterior variance of f at points, before units: what coordinates miss of the kernel is unknown as well."""
+        return np.maximum(self.kernel_._diag(X) - (F * F).sum(1), 0.0) + self._posterior.variance(F)
+
 
 class GaussianFunction(FittedFunction):
     """A Gaussian process that was fitted to targets about `offset_`, in units of `unit_`."""
@@ -43,13 +54,6 @@ class GaussianFunction(FittedFunction):
         self.offset_, spread = z.mean(0), z.std(0)
         self.unit_ = np.where(spread > 0, spread, 1.0) if self.standardise else np.ones(len(spread))
         return (z - self.offset_) / self.unit_
-
-    @property
-    def _posterior(self) -> Posterior:
-        raise NotImplementedError
-
-    def _look(self, X: Array, F: Array) -> None:
-        """Warn, before a prediction, of what may be wrong with it."""
 
     def predict(self, X: ArrayLike, return_std: bool = False, return_cov: bool = False) -> Any:
         """The mean of f at points, (t,) or, as targets were, (t, p); with its standard deviation or covariance (t, t, ...).
@@ -72,14 +76,11 @@ class GaussianFunction(FittedFunction):
         """Draws (n, t), or (n, t, p), of the function at points."""
         X = self._points(X)
         F = self.features_._coordinates(X)
+        self._look(X, F)
         mean, rng = F @ self._posterior.mean, _check.generator(random_state)
         noise = rng.standard_normal((_check.count(n, "n"), mean.shape[1], len(X)))
         draws = mean.T + gaussian_draws(self._covariance(X, F), noise)
         return self._shape(self.offset_ + self.unit_ * draws.swapaxes(1, 2))
-
-    def _variance(self, X: Array, F: Array) -> Array:
-        """Posterior variance of f at points, before units: what coordinates miss of the kernel is unknown as well."""
-        return np.maximum(self.kernel_._diag(X) - (F * F).sum(1), 0.0) + self._posterior.variance(F)
 
     def _covariance(self, X: Array, F: Array) -> Array:
         return self.kernel_._gram(X, X) - F @ F.T + self._posterior.covariance(F)

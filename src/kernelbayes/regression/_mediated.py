@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from .. import _check
 from .._estimator import DERIVED, check_kinds, check_sample
 from .._linalg import LowRank, solve_lower
-from .._typing import Array
+from .._typing import Array, ArrayLike
 from ..embeddings import PosteriorWarning
 from ..features import Features, Recipe, default_recipe, factored, kernel_for, represent
 from ..kernels import Kernel
@@ -21,9 +21,12 @@ from ..rules.deconditional import Noise, Posterior, Task, Transfer
 from ._function import FittedFunction
 
 # A share of the prior's variance that is as good as nothing.
-LITTLE = 0.05
+_LITTLE = 0.05
 # Points of the task at most that are looked at, and a share of them too large to pass over.
 _LOOKED_AT, _MUCH = 2000, 0.2
+# Two ranges of a column are apart if more than so many times the wider of them lies between.
+_APART = 3.0
+_DOUBT = "Are Y and Y_task in the same units, or are X and Y exchanged?"
 
 
 class Fit(NamedTuple):
@@ -61,6 +64,7 @@ class MediatedModel(FittedFunction, BaseEstimator):
         check_kinds(self, kernel=Kernel, mediator_kernel=Kernel, features=Recipe, mediator_features=Recipe)
         kernel, mediator_kernel = self._given_kernels()
         X = check_sample(self, X, kernel)
+        _check_names(Y, Y_task)
         Y, Y_task = (_check_mediator(P, name, mediator_kernel) for P, name in ((Y, "Y"), (Y_task, "Y_task")))
         _check.same_length(X, Y, "X", "Y")
         if Y.shape[1:] != Y_task.shape[1:]:
@@ -70,6 +74,7 @@ class MediatedModel(FittedFunction, BaseEstimator):
             )
         if len(Y_task) < 2:
             raise ValueError(f"Y_task holds {len(Y_task)} point; at least two are needed")
+        warn_apart(Y, Y_task)
         if z is None:
             return Samples(X, Y, Y_task, np.zeros((len(Y_task), 0)))
         self._flat_target = np.ndim(z) == 1
@@ -122,22 +127,87 @@ class MediatedModel(FittedFunction, BaseEstimator):
         G = self.mediator_features_._coordinates(few)
         left = self._fit.noise.spread * (solve_lower(self._fit.pairs.root, G.T) ** 2).sum(0)
         told = (G * G).sum(1) - left  # of the variance of g, by values of f at the pairs
-        away = float(np.mean(told < LITTLE * self.mediator_kernel_._diag(few)))
+        away = float(np.mean(told < _LITTLE * self.mediator_kernel_._diag(few)))
         if away > _MUCH:
             warnings.warn(
                 f"{100 * away:.0f} % of the task's points lie where no pair (x, y) has its y: what they tell cannot be "
-                "carried over to x. Are Y and Y_task in the same units?",
+                f"carried over to x. {_DOUBT}",
+                PosteriorWarning,
+                stacklevel=3,
+            )
+
+    # ---------------------------------------------------------------------------------------------- using it
+
+    @property
+    def _posterior(self) -> Posterior:
+        return self._fit.posterior
+
+    def mediation(self, X: ArrayLike) -> Array:
+        """The share (t,) of the prior's variance of f that the data explain: near 0 where x lies outside their reach."""
+        X = self._points(X)
+        return self._explained(X, self.features_._coordinates(X))
+
+    def _explained(self, X: Array, F: Array) -> Array:
+        prior = self.kernel_._diag(X)
+        left = np.divide(self._variance(X, F), prior, out=np.zeros(len(X)), where=prior > 0)
+        return np.clip(1.0 - left, 0.0, 1.0)
+
+    def _look(self, X: Array, F: Array) -> None:
+        outside = int((self._explained(X, F) < _LITTLE).sum())
+        if outside:
+            warnings.warn(
+                f"at {outside} of {len(X)} points x lies outside what pairs and task tell of: f is the prior's there. "
+                "model.mediation(X) says how much is known where.",
                 PosteriorWarning,
                 stacklevel=3,
             )
 
 
+def _check_names(Y: Any, Y_task: Any) -> None:
+    """Refuse two data frames whose columns differ in name or order: rows are compared column by column."""
+    ours, theirs = ([name for name in getattr(P, "columns", ()) if isinstance(name, str)] for P in (Y, Y_task))
+    if ours and theirs and ours != theirs:
+        raise ValueError(
+            f"Y has the columns {', '.join(ours)} but Y_task {', '.join(theirs)}: both are the mediator, under the same "
+            "names and in the same order" + ("; pass Y_task[list(Y.columns)]" if sorted(ours) == sorted(theirs) else "")
+        )
+
+
 def _check_mediator(Y: Any, name: str, kernel: Kernel | None) -> Array:
+    if kernel is None or kernel._takes_vectors:
+        Y = _in_seconds(Y, name)
     if kernel is not None:
         return kernel._check(Y, name)
-    if np.asarray(Y).dtype.kind in "US":
+    if Y.dtype.kind in "US" or (Y.dtype.kind == "O" and any(isinstance(value, str) for value in Y.flat)):
         raise ValueError(f"{name} holds strings; give a kernel for them, such as mediator_kernel=kb.Delta()")
     return _check.vectors(Y, name)
+
+
+def _in_seconds(Y: Any, name: str) -> Array:
+    """An array in which times are numbers of seconds, in whatever unit they came: two tables may differ in it."""
+    array = _check.table(Y, name)
+    if array.dtype.kind == "M":
+        array = array - np.datetime64(0, "s")
+    return array / np.timedelta64(1, "s") if array.dtype.kind == "m" else array
+
+
+def warn_apart(Y: Array, Y_task: Array) -> None:
+    """Say so, before anything is learned, if a column has numbers of another size altogether in the other sample.
+
+    A kernel with a lengthscale for both would take each of the two for a single point.
+    """
+    if Y.ndim != 2 or Y.dtype.kind != "f":
+        return
+    (low, high), (low_task, high_task) = ((P.min(0), P.max(0)) for P in (Y, Y_task))
+    wider = np.maximum(high - low, high_task - low_task)
+    apart = np.maximum(low_task - high, low - high_task) > _APART * wider
+    for j in np.flatnonzero(apart & (wider > 0))[:1]:
+        warnings.warn(
+            f"column {j} of Y lies between {low[j]:.6g} and {high[j]:.6g}, that of Y_task between {low_task[j]:.6g} and "
+            f"{high_task[j]:.6g}: what the task tells cannot be carried over to x. {_DOUBT}",
+            PosteriorWarning,
+            stacklevel=4,
+        )
 
 
 def _fitted(recipe: Recipe | None, kernel: Kernel, X: Array, rng: np.random.Generator) -> Features:

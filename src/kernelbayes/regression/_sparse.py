@@ -40,7 +40,7 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
             it is.
         noise: variance :math:`\sigma^2` of y about f, in units of `y` after standardising. None learns it.
         spread: :math:`\tau`, a number or "noise" for :math:`\sigma^2`, as in the paper. At zero the points stand for
-            themselves.
+            themselves. "noise" fits less closely, the more so the more rows there are, and worst with "variational".
         learn: "variational" maximises a lower bound on the marginal likelihood of the whole process (Titsias 2009),
             "marginal" that of the formula above, as in the paper; None uses what is given. The second does not mind what the
             points miss of the process: it can fit the data by chance, and its standard deviations are too large between

@@ -16,9 +16,9 @@ from ..features import Recipe
 from ..kernels import Gaussian, Kernel
 from ..learning._mediated import Settled, learn_mediated
 from ..rules import deconditional
-from ..rules.deconditional import Noise, Posterior
+from ..rules.deconditional import Noise
 from ._function import GaussianFunction
-from ._mediated import LITTLE, MediatedModel
+from ._mediated import MediatedModel
 
 _LEVELS = (0.5, 0.8, 0.9, 0.95)
 # How much larger than assumed the variance of f(x) at one y may be.
@@ -38,6 +38,9 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
 
     With `covariance="map"` what is not known about g is left out, :math:`\Sigma = \sigma^2 I`, and the mean of f is the
     deconditional mean embedding.
+
+    The band of f takes in only in part that few pairs at each y stand for all x there. Where f is steep within what x varies
+    at one y it may be too narrow, though no warning says so and `coverage`, which is that of targets, looks right.
 
     Args:
         kernel: kernel k of x, and the prior covariance of f. By default Gaussian times a scale. What is given is where the
@@ -110,7 +113,10 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
     # ------------------------------------------------------------------------------------------------ fitting
 
     def fit(self, X: ArrayLike, Y: ArrayLike, Y_task: ArrayLike, z_task: ArrayLike) -> TaskTransformedGP:
-        """Learn from pairs (X, Y) of n rows and (Y_task, z_task) of m rows; z_task is (m,) or (m, t)."""
+        """Learn from pairs (X, Y) of n rows and (Y_task, z_task) of m rows; z_task is (m,) or (m, t).
+
+        Times in Y and Y_task count in seconds.
+        """
         settled = self._decided()
         if z_task is None:
             raise ValueError("z_task is None; kb.DeconditionalEmbedding does without targets")
@@ -161,7 +167,8 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
             seen, assumed = np.sqrt(self.spread_), np.sqrt(self.mediator_noise_)
             warnings.warn(
                 f"at one y, f(x) varies about its mean by {seen:.2g} and not, as is assumed, by {assumed:.2g} (in "
-                "standardised units): the band of f is too narrow. mediator_noise=model.spread_ widens it.",
+                "standardised units): the band of f is too narrow. mediator_noise=model.spread_, which is "
+                f"{self.spread_:.3g}, widens it.",
                 PosteriorWarning,
                 stacklevel=3,
             )
@@ -171,32 +178,6 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
 
     def _targets(self) -> Array:
         return (self.z_task_ - self.offset_) / self.unit_
-
-    # ---------------------------------------------------------------------------------------------- using it
-
-    @property
-    def _posterior(self) -> Posterior:
-        return self._fit.posterior
-
-    def mediation(self, X: ArrayLike) -> Array:
-        """The share (t,) of the prior's variance of f that the data explain: near 0 where x lies outside their reach."""
-        X = self._points(X)
-        return self._explained(X, self.features_._coordinates(X))
-
-    def _explained(self, X: Array, F: Array) -> Array:
-        prior = self.kernel_._diag(X)
-        left = np.divide(self._variance(X, F), prior, out=np.zeros(len(X)), where=prior > 0)
-        return np.clip(1.0 - left, 0.0, 1.0)
-
-    def _look(self, X: Array, F: Array) -> None:
-        outside = int((self._explained(X, F) < LITTLE).sum())
-        if outside:
-            warnings.warn(
-                f"at {outside} of {len(X)} points x lies outside what pairs and task tell of: f is the prior's there. "
-                "model.mediation(X) says how much is known where.",
-                PosteriorWarning,
-                stacklevel=3,
-            )
 
     # --------------------------------------------------------------------------------------------- diagnostics
 
