@@ -246,7 +246,7 @@ def crps(model, X_test, y_test, grid):
 
 def test_default_choices_are_close_to_the_best_on_a_grid():
     X, y = make_friedman1(400, n_features=5, noise=2.0, random_state=0)
-    X_test, y_test = make_friedman1(600, n_features=5, noise=2.0, random_state=1)
+    X_test, y_test = make_friedman1(1000, n_features=5, noise=2.0, random_state=1)
     scale = kb.median_lengthscale(X, per_column=True)
     levels = np.linspace(y.min() - 2, y.max() + 2, 150)
 
