@@ -1,6 +1,7 @@
-"""Make tests/oracles importable, and watch what no call may change."""
+"""Make tests/oracles importable, compile quickly, and watch what no call may change."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,23 @@ import jax
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+def _compile_quickly():
+    """Tests compile many programs and run each a few times, so that optimising them costs far more than it saves.
+
+    With XLA_FLAGS set, even to nothing, they test what users run. A flag that a release of XLA does not know ends the
+    process, hence the trial; workers, and commands that tests start, inherit its outcome.
+    """
+    if "XLA_FLAGS" in os.environ:
+        return
+    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    trial = [sys.executable, "-c", "import jax; jax.devices()"]
+    known = subprocess.run(trial, env=os.environ | {"XLA_FLAGS": flags}, capture_output=True).returncode == 0
+    os.environ["XLA_FLAGS"] = flags if known else ""
+
+
+_compile_quickly()  # read when JAX first computes, which no import does
 
 
 @pytest.fixture(autouse=True)

@@ -269,7 +269,7 @@ def test_the_smoother_beats_the_filter_with_every_kind_of_rule(rule):
         rng = np.random.default_rng(seed)
         X, Z = circling(300, rng)
         new, truth = circling(200, rng)
-        model = kb.KernelBayesFilter(rule, random_state=0, tune=12).fit(X, Z)
+        model = kb.KernelBayesFilter(rule, random_state=0, tune=4).fit(X, Z)
         gains.append(model.smooth(new).score(truth).mse / model.filter(new).score(truth).mse)
     assert np.mean(gains) < 0.95
 

@@ -116,7 +116,7 @@ def single_index(n, seed):
 
 def test_learned_features_find_the_direction_that_matters():
     X, z = single_index(1500, 0)
-    X_new, z_new = single_index(1000, 1)
+    X_new, z_new = single_index(500, 1)
     features = kb.learn_features(X, z, epochs=150, random_state=0)
     learned = kb.ConditionalEmbedding(features=features, random_state=0).fit(X, z)
     median = kb.ConditionalEmbedding(
@@ -141,7 +141,7 @@ def blobs(n, seed, size=16):
 
 @pytest.fixture(scope="module")
 def blob_features():
-    return kb.learn_features(*blobs(400, 0), epochs=80, random_state=0)
+    return kb.learn_features(*blobs(400, 0), epochs=50, random_state=0)
 
 
 def test_images(blob_features):

@@ -268,10 +268,10 @@ def run(study: Study) -> Result:
     cases = [{"count": c, "statistic": s} for c in (15, 500) for s in ("mean", "log mean")]
     settings = {
         "simulations": 100,
-        "gps_simulations": 200,
-        "gps_steps": 200 if study.quick else 2000,
+        "gps_simulations": 100 if study.quick else 200,
+        "gps_steps": 100 if study.quick else 2000,
         "tries": 1 if study.quick else 10,
-        "grid": 6 if study.quick else 16,
+        "grid": 4 if study.quick else 16,
         "repeats": 1 if study.quick else 10,
     }
     cases = cases[:1] if study.quick else cases
