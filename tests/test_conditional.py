@@ -334,7 +334,7 @@ def test_reg_alone_is_chosen_for_a_given_kernel():
 
 
 def test_large_samples_use_a_subspace_and_hold_out(monkeypatch):
-    monkeypatch.setattr("kernelbayes.features._landmark._EXACT_POINTS", 1200)
+    monkeypatch.setattr("kernelbayes.features._landmark.EXACT_POINTS", 1200)
     monkeypatch.setattr("kernelbayes.features._landmark._DEFAULT_SUBSPACE", 200)
     X, y = make_friedman1(2500, n_features=5, noise=1.0, random_state=0)
     X_test, y_test = make_friedman1(500, n_features=5, noise=0.0, random_state=1)

@@ -179,3 +179,12 @@ def generator(random_state: Any) -> np.random.Generator:
     if random_state is None or isinstance(random_state, (int, np.integer)):
         return np.random.default_rng(random_state)
     raise ValueError(f"random_state must be a whole number, a numpy Generator or None, got {random_state!r}")
+
+
+def seed(random_state: Any) -> int:
+    """A whole number to seed generators with: the one given, or one drawn."""
+    if isinstance(random_state, (int, np.integer)):
+        if random_state < 0:
+            raise ValueError(f"random_state must not be negative, got {random_state}")
+        return int(random_state)
+    return int(generator(random_state).integers(2**31))

@@ -34,6 +34,8 @@ from ._backend import namespace
 from ._typing import AnyArray, Array
 
 _FIRST_JITTER, _LAST_JITTER = 1e-14, 1e-8
+# A vector of which no more than this share lies outside of a span lies in it.
+_IN_SPAN = 1e-10
 
 
 _potrf, _pstrf, _pocon, _gecon = scipy.linalg.get_lapack_funcs(("potrf", "pstrf", "pocon", "gecon"), dtype=np.float64)
@@ -171,6 +173,11 @@ def least_squares(A: Array, b: Array) -> Array:
     return np.asarray(found[0])
 
 
+def contrasts(n: int) -> Array:
+    """Orthonormal columns (n, n - 1) that span all vectors that sum to zero."""
+    return np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
+
+
 def row_space(M: Array) -> Array:
     """Orthonormal columns (r, k), k = min of the sizes, that span the rows of M (p, r)."""
     return np.linalg.qr(M.T)[0]
@@ -184,13 +191,13 @@ class GrowingBasis:
         self._rows = np.empty((dimension, dimension))
 
     def add(self, v: Array) -> Array:
-        """Take in a vector outside of the span so far; returns its direction beyond it."""
-        Q = self._rows[: self.size]
+        """Take in a vector; returns its direction beyond the span so far, or zero if it lies in it to rounding."""
+        Q, whole = self._rows[: self.size], float(np.sqrt(v @ v))
         for _ in range(2):  # twice, so that it stays orthogonal to rounding
             v = v - (Q @ v) @ Q
         length = float(np.sqrt(v @ v))
-        if length == 0.0:
-            raise FactorisationError(f"vector {self.size + 1} of {self.dimension} lies in the span of those before it")
+        if length <= _IN_SPAN * whole:
+            return np.zeros(self.dimension)
         self._rows[self.size] = v / length
         self.size += 1
         return self._rows[self.size - 1]

@@ -21,6 +21,7 @@ INTEGRANDS = {
     "step": (lambda x: (x[:, 0] > 0.3) * 1.0, stats.uniform(), 40, 0.7),
     "growth": (lambda x: np.exp(x.sum(1)), [stats.norm(), stats.norm(0, 0.5)], 60, np.exp(0.625)),
     "square": (lambda x: x[:, 0] ** 2, stats.gamma(3.0), 40, 12.0),
+    "ten columns": (lambda x: np.cos(x).sum(1), [stats.norm()] * 10, 40, 10 * np.exp(-0.5)),
     "offset": (lambda x: 1e6 + np.sin(x[:, 0]), stats.norm(1.0, 1.0), 30, 1e6 + np.sin(1.0) * np.exp(-0.5)),
 }
 
@@ -37,7 +38,6 @@ def test_errors_are_as_large_as_they_are_said_to_be(name):
     f, distribution, n, _ = INTEGRANDS[name]
     found = [kb.integrate(f, distribution, n, random_state=seed) for seed in range(3)]
     off = np.array([abs(r.mean - _truth(name)) / r.std for r in found])
-    print(f"\n{name}: {found[0]}, truth {_truth(name):.6g}, off by {off.round(2)} standard deviations")
     assert np.median(off) < 2.5
     spread = np.array([f(r.rule.points).std() for r in found]) / np.sqrt(n)
     assert (np.array([r.std for r in found]) < spread).all()  # of a plain average
@@ -57,6 +57,40 @@ def test_the_error_falls_until_it_is_small_enough():
         short = kb.integrate(f, [stats.norm(), stats.norm()], 10, tol=1e-9, most=15, random_state=0)
     assert short.n == 15
     assert "tol" in short.problems[0]
+
+
+@pytest.mark.parametrize("nodes", ["dpp", "greedy"])
+def test_what_has_been_paid_for_is_kept_when_no_more_nodes_can_be_chosen(nodes):
+    with pytest.warns(kb.QuadratureWarning, match="above tol"):
+        found = kb.integrate(lambda x: np.cos(x[:, 0]), stats.norm(), 10, tol=1e-13, nodes=nodes, random_state=0)
+    assert found.n >= 10
+    assert "nodes" in found.problems[0] or "rank" in found.problems[0]
+
+
+def test_points_of_a_sample_are_evaluated_once():
+    sample = np.random.default_rng(0).normal(size=(40, 1))
+    seen = []
+
+    def f(x):
+        seen.extend(x[:, 0])
+        return np.sign(x[:, 0])
+
+    with pytest.warns(kb.QuadratureWarning):
+        found = kb.integrate(f, sample, 20, tol=1e-12, random_state=0)
+    assert len(seen) == len(set(seen)) == found.n == 40
+    assert found.mean == pytest.approx(np.sign(sample).mean(), abs=1e-6)
+    with pytest.raises(ValueError, match="40 points only"):
+        kb.integrate(f, sample, 50)
+
+
+def test_few_values_and_extreme_ones():
+    with pytest.warns(kb.QuadratureWarning, match="too few"):
+        kb.integrate(lambda x: np.cos(x[:, 0]), stats.norm(), 5, random_state=0)
+    plain = kb.integrate(lambda x: np.cos(x[:, 0]), stats.norm(), 20, random_state=0)
+    for size in (1e150, 1e-150):
+        found = kb.integrate(lambda x, size=size: size * np.cos(x[:, 0]), stats.norm(), 20, random_state=0)
+        assert found.mean == pytest.approx(size * plain.mean, rel=1e-6)
+        assert found.std == pytest.approx(size * plain.std, rel=1e-3)
 
 
 def test_several_integrals_at_once_and_the_same_seed():
@@ -169,7 +203,7 @@ def test_saved_and_loaded(tmp_path):
         ({"tol": 0.0}, "tol must be"),
         ({"executor": 2}, "vectorised=False"),
         ({"learn": False}, "kernel is needed"),
-        ({"weights": "uniform"}, "'optimal' or 'normalised'"),
+        ({"weights": "uniform"}, "weights must be one of"),
         ({"kernel": "gaussian"}, "kernel must be"),
         ({"nodes": "best"}, "nodes must be one of"),
         ({"distribution": [1.0, 1.0, 1.0]}, "no two distinct points"),

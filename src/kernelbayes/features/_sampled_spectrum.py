@@ -8,6 +8,8 @@ probabilities the leverages are the diagonal of `N K (K + N reg I)^-1`, N times 
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from .. import _check
@@ -56,8 +58,18 @@ class SampledSpectrum(Spectrum):
         kept = values > _NUMERICAL_RANK * values[0]
         self.eigenvalues = values[kept]
         self._map = vectors[:, kept] / np.sqrt(self.eigenvalues)
+        self._free: Array | None = None  # points that may be drawn, if not all
         # what the coordinates miss of the kernel is missing here too
         self.trace = float(self.eigenvalues.sum())
+
+    def without(self, taken: Array) -> SampledSpectrum:
+        """The same spectrum, from which points that are taken are not drawn."""
+        known = {row.tobytes() for row in np.ascontiguousarray(taken)}
+        if not known:
+            return self
+        out = copy.copy(self)
+        out._free = np.array([row.tobytes() not in known for row in np.ascontiguousarray(self.pool)])
+        return out
 
     @property
     def dimension(self) -> int:
@@ -84,16 +96,42 @@ class SampledSpectrum(Spectrum):
             out[mine] = np.minimum(drawn, len(self.pool) - 1)
         return out
 
-    def _draw_leverage(self, n: int, reg: float, rng: np.random.Generator) -> Array:
-        return draw_by_mass(self.weights * self._leverage(np.arange(len(self.pool)), reg), n, rng)
+    def _leverage_nodes(self, n: int, reg: float, rng: np.random.Generator) -> tuple[Array, Array]:
+        return self._once_each(self.weights * self._leverage(np.arange(len(self.pool)), reg), n, rng)
 
     def _draw_diagonal(self, n: int, rng: np.random.Generator) -> Array:
-        return draw_by_mass(self.weights * self.kernel._diag(self.pool), n, rng)
+        return self._diagonal_nodes(n, rng)[0]
+
+    def _diagonal_nodes(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        return self._once_each(self.weights * self.kernel._diag(self.pool), n, rng)
+
+    def _once_each(self, mass: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        places, inclusion = draw_by_mass(mass if self._free is None else np.where(self._free, mass, 0.0), n, rng)
+        return places, inclusion / (n * self.weights[places])
 
     def _points(self, places: Array) -> Array:
         return self.pool[places]
 
 
-def draw_by_mass(mass: Array, n: int, rng: np.random.Generator) -> Array:
-    """Numbers of points drawn by their mass, each once as long as there are enough: a node twice tells nothing new."""
-    return rng.choice(len(mass), n, replace=bool(n > np.count_nonzero(mass)), p=mass / mass.sum())
+def draw_by_mass(mass: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Numbers of n different points, each drawn with a probability proportional to its mass, and those probabilities.
+
+    Systematic sampling in random order (Madow 1949): a point twice would tell nothing new, and drawing one by one without
+    repetition has probabilities that nobody knows. Points that are due more than once are taken for sure.
+    """
+    if n > np.count_nonzero(mass):
+        raise ValueError(f"n={n} nodes cannot be chosen from {np.count_nonzero(mass)} points")
+    inclusion, free = np.zeros(len(mass)), np.ones(len(mass), dtype=bool)
+    while True:
+        inclusion[free] = (n - np.count_nonzero(~free)) * mass[free] / mass[free].sum()
+        over = free & (inclusion >= 1.0)
+        if not over.any():
+            break
+        inclusion[over], free = 1.0, free & ~over
+        if not free.any():
+            break
+    order = rng.permutation(len(mass))
+    ends = np.cumsum(inclusion[order])
+    ends *= n / ends[-1]
+    chosen = order[np.searchsorted(ends, rng.random() + np.arange(n), side="right").clip(0, len(mass) - 1)]
+    return chosen, inclusion[chosen]

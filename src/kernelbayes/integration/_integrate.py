@@ -24,7 +24,7 @@ from ..simulation import Failure, Runs, SimulationError, SimulationWarning
 from ..simulation._runs import joined
 from ..simulation._simulate import running, settled_seed
 from ._rule import QuadratureRule, QuadratureWarning, quadrature, scalar
-from ._source import FrozenSource, KnownSource, Source, read_source
+from ._source import PointSource, QuantileSource, Source, read_source
 
 if TYPE_CHECKING:
     from ..simulation._running import Running
@@ -191,16 +191,20 @@ def integrate(
     plan = _Plan(source, kernel, learn, nodes, weights, features)
     first = _check.count(n, "n", at_least=_FEWEST)
     goal = None if tol is None else _check.positive(tol, "tol")
+    if isinstance(source, PointSource) and first > len(source.points):
+        raise ValueError(f"n={first} evaluations were asked for, but the sample has {len(source.points)} points only")
     last = first if goal is None else _check.count(_MOST * first if most is None else most, "most", at_least=first)
     if goal is None and most is not None:
         raise ValueError("most is the limit of evaluations where tol is given; without tol, n says how many there are")
+    if isinstance(source, PointSource):
+        last = min(last, len(source.points))
     limit = None if max_seconds is None else _check.positive(max_seconds, "max_seconds")
     if vectorised and executor is not None:
         raise ValueError(
             "an executor evaluates f one point at a time: pass vectorised=False and an f of one point (d,)"
         )
-    seed = random_state if isinstance(random_state, int) else int(_check.generator(random_state).integers(2**31))
-    if store is not None and not isinstance(random_state, int):
+    seed = _check.seed(random_state)
+    if store is not None and not isinstance(random_state, (int, np.integer)):
         seed = settled_seed(store, seed)
     options = {"executor": executor, "store": store, "timeout": timeout, "vectorised": bool(vectorised)}
     options |= {"progress": progress, "retry_failed": retry_failed}
@@ -257,13 +261,13 @@ class _Plan:
             check_kernel(kernel)
         elif not learn:
             raise ValueError("learn=False uses the kernel that is given, so kernel is needed")
-        if weights not in ("optimal", "normalised"):
-            raise ValueError(f"weights must be 'optimal' or 'normalised', got {weights!r}; kb.quadrature has others")
-        self.nodes = nodes or ("wide" if isinstance(source, (KnownSource, FrozenSource)) else "herding")
+        _check.option(weights, "weights", ("optimal", "normalised"))
+        self.nodes = nodes or ("wide" if isinstance(source, QuantileSource) else "herding")
         self.weights, self.features = weights, features
         draws = source.draw(1000, np.random.default_rng(0))
         self.start = np.asarray(lengthscale_of(draws, "distribution", per_column=True))
         self.suited: Suited | None = None
+        self.ended = ""
 
     def begin(self, n: int, seed: int) -> QuadratureRule:
         """The first nodes."""
@@ -289,7 +293,11 @@ class _Plan:
             if goal is None or np.max(history[-1][2]) <= goal or len(rule) >= last or stopped:
                 return found, runs, history, notes
             more = min(max(int(_GROWTH * len(rule)), len(rule) + 1), last) - len(rule)
-            rule = rule.with_kernel(found.kernel).extend(more)
+            try:
+                rule = rule.with_kernel(found.kernel).extend(more)
+            except ValueError as reason:  # no more nodes can be chosen: what has been paid for is not thrown away
+                self.ended = str(reason)
+                return found, runs, history, notes
 
     def fitted(self, rule: QuadratureRule, runs: Runs) -> QuadratureRule:
         """The rule on the nodes where there are values, for the kernel that suits these."""
@@ -312,7 +320,12 @@ class _Plan:
         said = []
         n, _, std = history[-1]
         if goal is not None and np.max(std) > goal:
-            said.append(f"after {n} evaluations the standard deviation is {np.max(std):.2g}, above tol={goal:g}")
+            why = f": {self.ended}" if self.ended else ""
+            said.append(f"after {n} evaluations the standard deviation is {np.max(std):.2g}, above tol={goal:g}{why}")
+        if n < _FEWEST_TO_HALVE:
+            said.append(
+                f"{n} evaluations are too few to check the standard deviation by halves of them; take 8 or more"
+            )
         if (np.ptp(_values(runs), axis=0) == 0).any():
             said.append(
                 "f has the same value at all nodes, so that nothing is known about how it varies: std says nothing"

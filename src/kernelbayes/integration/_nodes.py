@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,15 +12,17 @@ from .._linalg import pivoted_cholesky
 from .._typing import Array
 from ..features import Recipe
 from ..features._herding import Pool, herd
-from ..features._sampled_spectrum import draw_by_mass
+from ..features._sampled_spectrum import SampledSpectrum
 from ..kernels import dense_gram
 from ..kernels._determinantal import draw_projection
-from ._source import Aim
+from ..kernels._spectrum import Spectrum
+from ._source import Aim, found_in
 
 # The leverage density has the regulariser at which so many terms count, in nodes. Measured on Gaussian kernels in one to
 # three dimensions and on the Brownian one: from a quarter to a half is best, at twice the nodes it is worse than chance.
 _TERMS_PER_NODE = 1 / 3
-_STRETCH = 1.5
+# By how much tails are stretched in one and two dimensions; in many, all mass of a normal is on a shell that must be met.
+_STRETCH = 0.5
 # Below this share of the kernel, what is left of it at a candidate is too uncertain to be divided by.
 _LEFT = 1e-10
 
@@ -45,8 +47,17 @@ class Plan(NamedTuple):
         return np.random.default_rng([self.seed, len(self.before)])
 
     def candidates(self) -> Array:
-        """Points to choose from."""
-        return self.aim.source.pool(self.total, self.seed)[0]
+        """Points to choose from, without those that are nodes already."""
+        points = self.aim.source.pool(self.total, self.seed)[0]
+        points = points[~found_in(points, self.before)]
+        if self.count > len(points):
+            raise ValueError(f"n={self.count} nodes cannot be chosen from {len(points)} points")
+        return points
+
+    def new_places(self) -> Spectrum:
+        """The spectrum to draw nodes from: that of a pool without those of its points that are nodes already."""
+        spectrum = self.aim.spectrum(self.total, self.seed, self.features)
+        return spectrum.without(self.before) if isinstance(spectrum, SampledSpectrum) else spectrum
 
     def leverage_reg(self) -> float:
         """The regulariser of the leverage density."""
@@ -63,39 +74,43 @@ class Nodes(NamedTuple):
 
 
 def iid(plan: Plan) -> Nodes:
-    """Independent draws of the distribution."""
-    return Nodes(plan.aim.source.draw(plan.count, plan.rng()), np.ones(plan.count))
+    """Independent draws of the distribution; of a sample, each point once."""
+    return Nodes(*plan.aim.source.draw_new(plan.count, plan.before, plan.rng()))
 
 
 def diagonal(plan: Plan) -> Nodes:
-    """Independent draws with density proportional to k(x, x)."""
-    spectrum = plan.aim.expansion
-    if spectrum is not None:
-        points = spectrum._points(spectrum._draw_diagonal(plan.count, plan.rng()))
-        return Nodes(points, plan.aim.kernel._diag(points) / spectrum.trace)
-    pool, weights = plan.aim.source.pool(plan.total, plan.seed)
-    shares = np.full(len(pool), 1.0 / len(pool)) if weights is None else weights
-    mass = shares * plan.aim.kernel._diag(pool)
-    chosen = draw_by_mass(mass, plan.count, plan.rng())
-    return Nodes(pool[chosen], plan.aim.kernel._diag(pool[chosen]) / mass.sum())
+    """Draws with density proportional to k(x, x)."""
+    spectrum = plan.new_places()
+    places, density = spectrum._diagonal_nodes(plan.count, plan.rng())
+    return Nodes(spectrum._points(places), density)
 
 
 def leverage(plan: Plan) -> Nodes:
-    """Independent draws from the leverage density (Quadrature notes, section 2.3)."""
-    spectrum = plan.aim.spectrum(plan.total, plan.seed, plan.features)
+    """Draws from the leverage density (Quadrature notes, section 2.3)."""
     reg = plan.leverage_reg()
-    places = spectrum._draw_leverage(plan.count, reg, plan.rng())
-    return Nodes(spectrum._points(places), spectrum._leverage(places, reg) / spectrum.effective_dimension(reg))
+    spectrum = plan.new_places()
+    places, density = spectrum._leverage_nodes(plan.count, reg, plan.rng())
+    return Nodes(spectrum._points(places), density)
 
 
 def dpp(plan: Plan) -> Nodes:
     """A draw of the determinantal process of the first eigenfunctions; of what it leaves where some nodes are given."""
-    spectrum = plan.aim.spectrum(plan.total, plan.seed, plan.features)
-    modes = spectrum._modes_of(plan.total, "projection", plan.rng())
-    given = spectrum._at(plan.before)[:, : plan.total] if len(plan.before) else None
-    places = draw_projection(spectrum, modes, plan.rng(), given)
-    intensity = (spectrum._functions(places, modes) ** 2).sum(1)
-    return Nodes(spectrum._points(places), intensity / plan.total)
+    return _process(plan, "projection")
+
+
+def k_dpp(plan: Plan) -> Nodes:
+    """The same of eigenfunctions that are drawn by their eigenvalues (the k-DPP of the kernel)."""
+    return _process(plan, "k-dpp")
+
+
+def _process(plan: Plan, kind: str) -> Nodes:
+    spectrum, rng = plan.aim.spectrum(plan.total, plan.seed, plan.features), plan.rng()
+    modes = spectrum._modes_of(plan.total, kind, rng)
+    if not len(plan.before):
+        places = draw_projection(spectrum, modes, rng)
+        return Nodes(spectrum._points(places), (spectrum._functions(places, modes) ** 2).sum(1) / plan.total)
+    places = draw_projection(spectrum, modes, rng, spectrum._at(plan.before)[:, modes])
+    return Nodes(spectrum._points(places), None)  # the process of both has a density, but not one from which they came
 
 
 def herding(plan: Plan) -> Nodes:
@@ -103,7 +118,6 @@ def herding(plan: Plan) -> Nodes:
     kernel, candidates = plan.aim.kernel, plan.candidates()
     sums = dense_gram(kernel, plan.before, candidates).sum(0) if len(plan.before) else np.zeros(len(candidates))
     target, pool = plan.aim.embedding._evaluate(candidates), Pool((kernel, candidates))
-    _refuse_few(candidates, plan.count)
     return Nodes(candidates[herd(pool, target, plan.count, repeat=False, before=(len(plan.before), sums))], None)
 
 
@@ -149,7 +163,8 @@ def wide(plan: Plan) -> Nodes:
     Half of a Gaussian's nodes by quantiles crowd where the function is known already, and none is where a growing one has
     most of what is missing of its integral.
     """
-    return Nodes(_design("sobol", plan, _STRETCH).points, None)
+    stretch = 1.0 + _STRETCH * min(1.0, 2.0 / plan.aim.source.dimension)
+    return Nodes(_design("sobol", plan, stretch).points, None)
 
 
 def _design(kind: str, plan: Plan, stretch: float = 1.0) -> Nodes:
@@ -158,16 +173,12 @@ def _design(kind: str, plan: Plan, stretch: float = 1.0) -> Nodes:
     return Nodes(source.place(u, stretch), np.ones(plan.count))
 
 
-def _refuse_few(candidates: Any, count: int) -> None:
-    if count > len(candidates):
-        raise ValueError(f"n={count} nodes cannot be chosen from {len(candidates)} points")
-
-
 NODES: dict[str, Callable[[Plan], Nodes]] = {
     "iid": iid,
     "diagonal": diagonal,
     "leverage": leverage,
     "dpp": dpp,
+    "k-dpp": k_dpp,
     "herding": herding,
     "greedy": greedy,
     "sobol": sobol,

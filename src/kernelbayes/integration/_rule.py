@@ -24,10 +24,10 @@ from ._nodes import NODES, Nodes, Plan
 from ._source import Aim, read_source
 
 WEIGHTS = ("optimal", "normalised", "bach", "importance", "uniform")
-# Weights that sum to so much in absolute value carry errors of the function, or of its rounding, into the integral.
-_LARGE_WEIGHTS = 100.0
-# A complete expansion is used as long as it has at most so many numbers at the nodes.
-_MOST_NUMBERS = 2**24
+# A complete expansion is used as long as it has at most so many numbers at the nodes, and gives k(x, x) there back.
+_MOST_NUMBERS, _GIVEN_BACK = 2**24, 1e-12
+# Where more than this share of a scale is due to what a kernel cannot follow, a standard deviation says little.
+_MOST_BEYOND = 0.5
 
 
 class QuadratureWarning(UserWarning):
@@ -131,17 +131,34 @@ class QuadratureRule:
         mean = self.weights @ values
         if not return_std:
             return scalar(mean)
+        if self.weighting == "normalised" and len(self) < 2:
+            raise ValueError(
+                "one value about an unknown constant says nothing of its error; return_std needs two nodes"
+            )
+        size = self._size(values)
+        if np.max(size.beyond) > _MOST_BEYOND:
+            said = (
+                "the kernel is too smooth to follow f at the nodes, so that std is a guess; take a shorter lengthscale"
+            )
+            warnings.warn(said, QuadratureWarning, stacklevel=2)
         errors = self.worst_case_error**2 + self.embedding_error**2 + float(self._penalty() @ self.weights**2)
         spread = np.sqrt(errors)
-        return scalar(mean), scalar(spread * np.sqrt(self.scale(values)))
+        return scalar(mean), scalar(spread * np.sqrt(size.scale))
 
     def scale(self, f: Callable[[Array], ArrayLike] | ArrayLike) -> Array:
         """The factor by which the kernel fits the size of a function, by maximum likelihood: (), or (p,) for p functions.
 
         Where weights sum to one, that of the function about a constant.
         """
-        centred = self.weighting == "normalised"
-        return rules.scale(self._problem(), self._values(f), self._penalty(), centred)
+        return self._size(self._values(f)).scale
+
+    def _size(self, values: Array) -> rules.Size:
+        return rules.scale(self._problem(), values, self._penalty(), self.weighting == "normalised")
+
+    def _settled(self) -> QuadratureRule:
+        """Before it is saved, what a loaded rule could not find out is found out."""
+        vars(self).setdefault("embedding_error", self.embedding_error)
+        return self
 
     def _values(self, f: Any) -> Array:
         if callable(f):
@@ -209,7 +226,7 @@ class QuadratureRule:
         if isinstance(given, str) and given == "given":
             raise ValueError("the nodes of this rule were given; say how to choose more, such as nodes='greedy'")
         new, name = _chosen(aim, n, given, self.points, self._plan)
-        if self.weighting in ("importance", "bach") and (new.density is None or self.density is None or name == "dpp"):
+        if self.weighting in ("importance", "bach") and (new.density is None or self.density is None):
             raise ValueError(
                 f"{self.weighting} weights need one density of all nodes, which {name} nodes after others have not"
             )
@@ -295,6 +312,7 @@ def quadrature(
             - "diagonal": draws with density k(x, x);
             - "leverage": draws from the leverage density, which has more where a smooth function is least known;
             - "dpp": from the determinantal process of the first n eigenfunctions, whose points repel each other;
+            - "k-dpp": from that of n eigenfunctions drawn by their eigenvalues;
             - "herding": greedily, for equal weights;
             - "greedy": greedily, for optimal weights (sequential Bayesian quadrature);
             - "sobol", "halton": scrambled sequences, by the quantiles of the distribution;
@@ -306,7 +324,8 @@ def quadrature(
             exact for constants; "bach" is the first with the penalty :math:`n \lambda \sum_i q(x_i) w_i^2`; "importance"
             is unbiased for random nodes; "uniform" is 1/n.
         reg: penalty :math:`\lambda` of the weights, none by default, and regulariser of the leverage density, by default the
-            one at which a third of n terms count. It keeps weights small where values are noisy.
+            one at which a third of n terms count. It keeps weights small: `summary` has the sum of their sizes, by which an
+            error in the values is multiplied at most, and which is huge for smooth kernels at nodes that leave gaps.
         features: representation of a pool; by default the kernel itself for up to 3,000 points, and a subspace beyond.
         random_state: seed.
 
@@ -325,7 +344,7 @@ def quadrature(
     """
     source = read_source(distribution)
     _check.option(weights, "weights", WEIGHTS)
-    seed = int(_check.generator(random_state).integers(2**31)) if not isinstance(random_state, int) else random_state
+    seed = _check.seed(random_state)
     if kernel is None:
         kernel = default_kernel(source.draw(500, np.random.default_rng(0)), "distribution")
     check_kernel(kernel)._check_width(source.dimension, "the distribution")
@@ -362,7 +381,9 @@ def _problem(aim: Aim, points: Array) -> Problem:
     """Coordinates of the nodes: by a complete expansion of a reasonable size, otherwise by their Gram matrix."""
     known = aim.expansion
     if known is not None and known.complete and len(known) * len(points) <= _MOST_NUMBERS:
-        return rules.by_expansion(known._at(points), known.eigenvalues, known.integrals())
+        E, diagonal = known._at(points), aim.kernel._diag(points)
+        if (np.abs(E**2 @ known.eigenvalues - diagonal) <= _GIVEN_BACK * diagonal).all():  # not so far out in the tails
+            return rules.by_expansion(E, known.eigenvalues, known.integrals())
     K = dense_gram(aim.kernel, points, points)
     return rules.by_gram(K, aim.embedding._evaluate(points), aim.norm_squared)
 
@@ -374,8 +395,7 @@ def _weights(problem: Problem, weighting: str, penalty: Array, density: Array | 
     if weighting == "importance":
         assert density is not None
         return rules.importance(density)
-    weights = rules.optimal(problem, penalty)
-    return rules.normalised(problem, weights, penalty) if weighting == "normalised" else weights
+    return rules.normalised(problem, penalty) if weighting == "normalised" else rules.optimal(problem, penalty)
 
 
 def scalar(value: Any) -> Any:

@@ -17,7 +17,7 @@ from ..embeddings._exact import components, placed
 from ..features import Recipe, Subspace, default_recipe
 from ..features._herding import Pool
 from ..features._landmark import EXACT_POINTS
-from ..features._sampled_spectrum import SampledSpectrum
+from ..features._sampled_spectrum import SampledSpectrum, draw_by_mass
 from ..kernels import Kernel
 from ..kernels._distributions import (
     Distribution,
@@ -49,6 +49,10 @@ class Source(abc.ABC):
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Independent draws (n, d)."""
 
+    def draw_new(self, n: int, before: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Draws (n, d) that are not among those before, and the density (n,) of their number over n."""
+        return self.draw(n, rng), np.ones(n)
+
     @abc.abstractmethod
     def stand_in(self) -> tuple[Array, Array | None, str]:
         """Points and weights (None: equal) that stand for the distribution, and what they are called."""
@@ -74,7 +78,23 @@ class Source(abc.ABC):
         return None
 
 
-class KnownSource(Source):
+class QuantileSource(Source):
+    """A distribution with quantiles: designs can be placed by them."""
+
+    @abc.abstractmethod
+    def place(self, u: Array, stretch: float = 1.0) -> Array:
+        """Points (n, d) at these places of the unit cube; where there are tails they reach farther by a factor."""
+
+    def pool(self, n: int, seed: int) -> tuple[Array, Array | None]:
+        """Sobol points: more even than draws."""
+        return self.place(_even(max(_POOL_PER_NODE * n, _SMALLEST_POOL), self.dimension, seed)), None
+
+    def stand_in(self) -> tuple[Array, Array | None, str]:
+        """Sobol points."""
+        return self.place(_even(_STAND_IN, self.dimension, 0)), None, f"{_STAND_IN:,} Sobol points"
+
+
+class KnownSource(QuantileSource):
     """Normals, uniforms, products and mixtures of them: integrals may be known in closed form."""
 
     def __init__(self, distribution: Distribution):
@@ -102,14 +122,6 @@ class KnownSource(Source):
             out[which == k] = placed(part, u[which == k], stretch)
         return out
 
-    def pool(self, n: int, seed: int) -> tuple[Array, Array | None]:
-        """Sobol points: more even than draws."""
-        return self.place(_even(max(_POOL_PER_NODE * n, _SMALLEST_POOL), self.dimension, seed)), None
-
-    def stand_in(self) -> tuple[Array, Array | None, str]:
-        """Sobol points."""
-        return self.place(_even(_STAND_IN, self.dimension, 0)), None, f"{_STAND_IN:,} Sobol points"
-
     def expansion(self, kernel: Kernel) -> MercerExpansion | None:
         """The Mercer expansion of a kernel, where it is known."""
         try:
@@ -122,7 +134,7 @@ def _even(n: int, d: int, seed: int) -> Array:
     return unit_sequence("sobol", d, 0, 1 << (n - 1).bit_length(), seed)
 
 
-class FrozenSource(Source):
+class FrozenSource(QuantileSource):
     """Independent columns, each a frozen distribution of `scipy.stats`."""
 
     def __init__(self, columns: list[Any]):
@@ -145,14 +157,6 @@ class FrozenSource(Source):
         u = np.clip(u, half, 1.0 - half)
         columns = [np.asarray(_inverse(c)(x), dtype=np.float64) for c, x in zip(self.columns, u.T, strict=True)]
         return np.stack(columns, axis=1)
-
-    def pool(self, n: int, seed: int) -> tuple[Array, Array | None]:
-        """Sobol points: more even than draws."""
-        return self.place(_even(max(_POOL_PER_NODE * n, _SMALLEST_POOL), self.dimension, seed)), None
-
-    def stand_in(self) -> tuple[Array, Array | None, str]:
-        """Sobol points."""
-        return self.place(_even(_STAND_IN, self.dimension, 0)), None, f"{_STAND_IN:,} Sobol points"
 
 
 def _inverse(frozen: Any) -> Any:
@@ -192,9 +196,18 @@ class PointSource(Source):
         return "a sample of points"
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
-        """Draws (n, d), without a repetition where there are enough points."""
-        repeat = n > len(self.points)
-        return self.points[rng.choice(len(self.points), n, replace=repeat, p=self.weights)]
+        """Independent draws (n, d)."""
+        return self.points[rng.choice(len(self.points), n, p=self.weights)]
+
+    def draw_new(self, n: int, before: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Each point once at most."""
+        shares = self.shares()
+        places, inclusion = draw_by_mass(np.where(found_in(self.points, before), 0.0, shares), n, rng)
+        return self.points[places], inclusion / (n * shares[places])
+
+    def shares(self) -> Array:
+        """Probabilities (N,) of the points."""
+        return np.full(len(self.points), 1.0 / len(self.points)) if self.weights is None else self.weights
 
     def pool(self, n: int, seed: int) -> tuple[Array, Array | None]:
         """The sample."""
@@ -203,6 +216,12 @@ class PointSource(Source):
     def stand_in(self) -> tuple[Array, Array | None, str]:
         """The sample itself."""
         return self.points, self.weights, f"the sample of {len(self.points):,} points"
+
+
+def found_in(points: Array, others: Array) -> Array:
+    """Which points (n,) are among others, to the last digit."""
+    known = {row.tobytes() for row in np.ascontiguousarray(others)}
+    return np.array([row.tobytes() in known for row in np.ascontiguousarray(points)], dtype=bool)
 
 
 def read_source(distribution: Any) -> Source:
@@ -246,7 +265,6 @@ class Aim:
     def __init__(self, source: Source, kernel: Kernel):
         self.source, self.kernel = source, kernel
         self.embedding, self.origin = self._embedded()
-        self.exact = isinstance(self.embedding, AnalyticEmbedding)
         self._spectra: dict[Any, Spectrum] = {}
 
     def _embedded(self) -> tuple[Embedding, str]:

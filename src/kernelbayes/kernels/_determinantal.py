@@ -33,23 +33,26 @@ def draw_projection(spectrum: Spectrum, modes: Array, rng: np.random.Generator, 
     them, and only these are returned.
     """
     n = len(modes)
-    basis = GrowingBasis(n)
+    basis, left = GrowingBasis(n), n
     for row in () if given is None else given:
         basis.add(row)
+        left -= 1
     chosen = [spectrum._draw_squares(modes[:0], rng)]
-    while basis.size < n:
+    while left:
         places = spectrum._draw_squares(rng.choice(modes, 2 * n), rng)
-        chosen.append(places[_thinned(spectrum._functions(places, modes), basis, rng)])
+        taken = _thinned(spectrum._functions(places, modes), basis, left, rng)
+        chosen.append(places[taken])
+        left -= len(taken)
     return np.concatenate(chosen)
 
 
-def _thinned(rows: Array, basis: GrowingBasis, rng: np.random.Generator) -> list[int]:
-    """Which of these proposals (t, n) are taken, one after the other, until the basis is full; it grows with each."""
+def _thinned(rows: Array, basis: GrowingBasis, most: int, rng: np.random.Generator) -> list[int]:
+    """Which of these proposals (t, n) are taken, one after the other and so many at most; the basis grows with each."""
     whole = (rows * rows).sum(1)
     bar = rng.random(len(rows)) * whole
     left = basis.left(rows)
     taken, start = [], 0
-    while basis.size < basis.dimension:
+    while len(taken) < most:
         passed = np.flatnonzero(bar[start:] < left[start:])
         if not len(passed):
             break

@@ -38,10 +38,17 @@ from ._stationary import Gaussian
 _CRAMER = 1.0865**2 / math.sqrt(math.pi)
 _BEYOND = 6.5
 _LARGE = 1e100
+# Eigenvalues down to this share of the first are held: in the tails their eigenfunctions are as large as they are small.
+_UNDERFLOW = 1e-60
 
 
 class Line(abc.ABC):
     """A Mercer expansion on the line."""
+
+    @property
+    def trace(self) -> float:
+        """The integral of k(x, x)."""
+        return 1.0
 
     @abc.abstractmethod
     def eigenvalues(self, terms: int) -> Array:
@@ -69,6 +76,11 @@ class Trigonometric(Line):
 
     def __init__(self, order: int, low: float):
         self.order, self.low = order, low
+
+    @property
+    def trace(self) -> float:
+        """The integral of k(x, x)."""
+        return 1.0 + float(scipy.special.zeta(2.0 * self.order))
 
     def eigenvalues(self, terms: int) -> Array:
         """1, and 1 / (2 m^2s) twice for m = 1, 2, ..."""
@@ -106,6 +118,11 @@ class Sines(Line):
 
     def __init__(self, end: float):
         self.end = end
+
+    @property
+    def trace(self) -> float:
+        """The integral of k(x, x)."""
+        return 0.5 * self.end
 
     def _rates(self, terms: int) -> Array:
         return (np.arange(terms) + 0.5) * np.pi
@@ -228,10 +245,10 @@ class MercerExpansion(Spectrum):
     def __init__(self, kernel: Kernel, lines: list[Line], scale: float, axes: Axes, terms: int):
         self.kernel, self._lines, self._axes = kernel, lines, axes
         modes, values = _largest_products([line.eigenvalues(terms) for line in lines], terms)
-        kept = values > NEGLIGIBLE * values[0]
+        kept = values > _UNDERFLOW * values[0]
         self._modes, self.eigenvalues = modes[kept], scale * values[kept]
-        self.complete = bool(not kept.all())
-        self.trace = float(self.eigenvalues.sum()) if self.complete else scale * math.prod(map(_trace, lines))
+        self.complete = bool(values[-1] < NEGLIGIBLE * values[0])
+        self.trace = float(self.eigenvalues.sum()) if self.complete else scale * math.prod(line.trace for line in lines)
 
     @property
     def dimension(self) -> int:
@@ -277,13 +294,6 @@ class Axes:
     def outwards(self, U: Array) -> Array:
         """From coordinates (n, d) to points."""
         return U @ self.out + self.centre
-
-
-def _trace(line: Line) -> float:
-    """The integral of k(x, x)."""
-    if isinstance(line, Sines):
-        return 0.5 * line.end
-    return 1.0 + 0.5 * 2.0 * float(scipy.special.zeta(2.0 * line.order)) if isinstance(line, Trigonometric) else 1.0
 
 
 def _largest_products(series: list[Array], most: int) -> tuple[Array, Array]:

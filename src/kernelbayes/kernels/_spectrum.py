@@ -15,8 +15,10 @@ from ._base import Kernel
 # Eigenvalues below this share of the first say nothing in double precision: their roots are below rounding.
 NEGLIGIBLE = 1e-32
 KINDS = ("projection", "k-dpp")
-# Up to this share of the regulariser, eta / (eta + reg) is eta / reg.
-_FIRST_ORDER = 0.01
+# Below this share of the trace, what terms that are not held add to it is rounding.
+_ROUNDING = 1e-10
+# A process whose terms that are not held count for more than this share cannot be drawn.
+_MOST_UNHELD = 0.05
 
 
 class Spectrum(abc.ABC):
@@ -75,13 +77,21 @@ class Spectrum(abc.ABC):
 
     @property
     def _unheld(self) -> float:
-        """What the terms that are not held add to the trace."""
-        return max(self.trace - float(self.eigenvalues.sum()), 0.0)
+        """What the terms that are not held add to the trace, or zero where that is rounding."""
+        left = self.trace - float(self.eigenvalues.sum())
+        return left if left > _ROUNDING * self.trace else 0.0
+
+    def _tail(self, reg: float) -> float:
+        """What a sum of `eta / (eta + reg)` over terms that are not held is multiplied by, given their sum.
+
+        To second order in eta / reg where eigenvalues fall as m^-2, and no more than the last of those held allows.
+        """
+        return 1.0 / (reg + float(self.eigenvalues[-1]) / 3.0)
 
     def effective_dimension(self, reg: float) -> float:
         """d(reg): how many terms count at this regulariser."""
         reg = _check.positive(reg, "reg")
-        return float((self.eigenvalues / (self.eigenvalues + reg)).sum() + self._unheld / reg)
+        return float((self.eigenvalues / (self.eigenvalues + reg)).sum() + self._unheld * self._tail(reg))
 
     def regulariser(self, size: float) -> float:
         """The reg at which the effective dimension is `size`, or the smallest that double precision tells from zero."""
@@ -107,9 +117,9 @@ class Spectrum(abc.ABC):
         return self._weighed(self._at(X) ** 2, X, _check.positive(reg, "reg"))
 
     def sample_leverage(self, n: int, reg: float, *, random_state: RandomState = None) -> Array:
-        """Independent draws (n, d) from the leverage density times the distribution."""
+        """Draws (n, d) from the leverage density times the distribution: independent, or each point of a pool once."""
         rng = _check.generator(random_state)
-        return self._points(self._draw_leverage(_check.count(n, "n"), _check.positive(reg, "reg"), rng))
+        return self._points(self._leverage_nodes(_check.count(n, "n"), _check.positive(reg, "reg"), rng)[0])
 
     def sample_dpp(
         self,
@@ -134,10 +144,19 @@ class Spectrum(abc.ABC):
             raise ValueError("give either n, the number of points, or reg, which makes their number random")
         kind = _check.option(kind, "kind", KINDS)
         if reg is not None:
-            modes = determinantal.independent_modes(self, _check.positive(reg, "reg"), rng)
+            self._refuse_unheld(_check.positive(reg, "reg"))
+            modes = determinantal.independent_modes(self, reg, rng)
         else:
             modes = self._modes_of(_check.count(n, "n"), kind, rng)
         return self._points(determinantal.draw_projection(self, modes, rng))
+
+    def _refuse_unheld(self, reg: float) -> None:
+        whole, missing = self.effective_dimension(reg), self._unheld * self._tail(reg)
+        if missing > _MOST_UNHELD * whole:
+            raise ValueError(
+                f"at reg={reg:g} about {whole:.0f} terms count, {missing:.0f} of which are beyond the {len(self)} that are "
+                "held; take a larger reg, or an expansion with more terms="
+            )
 
     def _modes_of(self, n: int, kind: str, rng: np.random.Generator) -> Array:
         """The eigenfunctions whose process has n points."""
@@ -157,26 +176,22 @@ class Spectrum(abc.ABC):
         held = squares @ (self.eigenvalues / (self.eigenvalues + reg))
         if not self._unheld:
             return held
-        return held + np.maximum(self.kernel._diag(X) - squares @ self.eigenvalues, 0.0) / reg
+        left = np.maximum(self.kernel._diag(X) - squares @ self.eigenvalues, 0.0)
+        return held + left * self._tail(reg)
+
+    def _leverage_nodes(self, n: int, reg: float, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Places drawn from the leverage density, and that density there."""
+        places = self._draw_leverage(n, reg, rng)
+        return places, self._leverage(places, reg) / self.effective_dimension(reg)
 
     def _draw_leverage(self, n: int, reg: float, rng: np.random.Generator) -> Array:
-        """A mixture of squares, and of what the terms leave of k(x, x)."""
-        used = len(self)
-        if self._unheld:  # the more terms are used, the longer a draw from the rest takes
-            used = max(int(np.count_nonzero(self.eigenvalues > _FIRST_ORDER * reg)), 1)
-        values = self.eigenvalues[:used]
-        shares = np.append(values / (values + reg), max(self.trace - float(values.sum()), 0.0) / reg)
-        modes = rng.choice(used + 1, n, p=shares / shares.sum())
-        held = modes < used
-        places = [self._draw_squares(modes[held], rng), self._draw_rest(int((~held).sum()), used, rng)]
-        return rng.permutation(np.concatenate(places))
+        """A mixture of squares. What is not held is drawn like the last tenth of what is, on average."""
+        shares = self.eigenvalues / (self.eigenvalues + reg)
+        last = -(-len(self) // 10)
+        shares[-last:] += self._unheld * self._tail(reg) / last
+        return self._draw_squares(rng.choice(len(self), n, p=shares / shares.sum()), rng)
 
-    def _draw_rest(self, n: int, used: int, rng: np.random.Generator) -> Array:
-        """Places from `k(x, x) - sum_m eta_m e_m(x)^2` over the first terms, by rejection."""
-        out = self._draw_diagonal(0, rng)
-        while len(out) < n:
-            tried = self._draw_diagonal(256, rng)
-            diagonal = self.kernel._diag(self._points(tried))
-            held = self._functions(tried, np.arange(used)) ** 2 @ self.eigenvalues[:used]
-            out = np.concatenate([out, tried[rng.random(len(tried)) * diagonal < diagonal - held]])
-        return out[:n]
+    def _diagonal_nodes(self, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Places drawn from k(x, x) times the distribution, and the density of k(x, x) there."""
+        places = self._draw_diagonal(n, rng)
+        return places, self.kernel._diag(self._points(places)) / self.trace

@@ -29,7 +29,8 @@ from ._search import pattern_search
 _WIDTH, _FARTHEST = 1.5, 4.0
 #: Share of the kernel that is added to the diagonal: values of a function have errors too, if only by rounding.
 NUGGET = 1e-10
-_BUDGET_PER_COLUMN = 30
+# Tries for each column, and for a family that starts where two others ended.
+_BUDGET_PER_COLUMN, _AGAIN = 30, 6
 
 
 def _matern(lengthscales: Array) -> Kernel:
@@ -45,6 +46,7 @@ class Suited(NamedTuple):
 
     kernel: Kernel
     score: float
+    lengthscales: Array
     shortest: bool  # whether a lengthscale is as short as it may be
 
 
@@ -63,7 +65,11 @@ def marginal_score(kernel: Kernel, X: Array, Y: Array) -> float:
 
 def learn_kernel(X: Array, values: Array, start: Array) -> Suited:
     """The family and the lengthscales, about `start` (d,), that suit values (n,) or (n, p) at points (n, d) best."""
-    return min((_learned(make, X, values, start) for make in FAMILIES.values()), key=lambda found: found.score)
+    ends = [_learned(FAMILIES[name], X, values, start) for name in ("laplace", "gaussian")]
+    between = _learned(
+        FAMILIES["matern"], X, values, np.sqrt(ends[0].lengthscales * ends[1].lengthscales), _AGAIN, start
+    )
+    return min([ends[1], between, ends[0]], key=lambda found: found.score)
 
 
 def learn_lengthscales(kernel: Kernel, X: Array, values: Array) -> Suited | None:
@@ -80,12 +86,21 @@ def learn_lengthscales(kernel: Kernel, X: Array, values: Array) -> Suited | None
     return _learned(make, X, values, start)
 
 
-def _learned(make: Callable[[Array], Kernel], X: Array, values: Array, start: Array) -> Suited:
+def _learned(
+    make: Callable[[Array], Kernel],
+    X: Array,
+    values: Array,
+    start: Array,
+    budget: int = _BUDGET_PER_COLUMN,
+    centre: Array | None = None,
+) -> Suited:
+    """The best lengthscales from a start, with a prior about a centre; `budget` tries for each column."""
     Y = values.reshape(len(X), -1)
     Y = Y[:, np.ptp(Y, axis=0) > 0]
     if len(X) < 3 or not Y.shape[1]:
-        return Suited(make(start), np.inf, False)
-    centre = np.log(start)
+        return Suited(make(start), np.inf, start, False)
+    Y = Y / np.abs(Y).max(axis=0)  # so that nothing overflows
+    begin, centre = np.log(start), np.log(start if centre is None else centre)
 
     def score(point: Array) -> float:
         try:
@@ -94,8 +109,9 @@ def _learned(make: Callable[[Array], Kernel], X: Array, values: Array, start: Ar
             return np.inf
         return fit + Y.shape[1] * float((((point - centre) / _WIDTH) ** 2).sum())
 
-    best = min((centre + shift for shift in (0.0, -1.4, -0.7, 0.7, 1.4)), key=score)
+    best = min((begin + shift for shift in (0.0, -1.4, -0.7, 0.7, 1.4)), key=score)
     low, high = centre - _FARTHEST, centre + _FARTHEST
-    step, budget = np.full(len(start), 0.5), _BUDGET_PER_COLUMN * len(start)
-    found = pattern_search(score, best, step, low, high, budget=budget, smallest=0.1)
-    return Suited(make(np.exp(found.point)), found.value, bool((found.point == low).any()))
+    step = np.full(len(start), 0.5)
+    found = pattern_search(score, best, step, low, high, budget=budget * len(start), smallest=0.1)
+    at = np.exp(found.point)
+    return Suited(make(at), found.value, at, bool((found.point == low).any()))

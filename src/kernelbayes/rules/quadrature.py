@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._linalg import dense_pivoted_cholesky, least_squares, solve_lower
+from .._linalg import contrasts, dense_pivoted_cholesky, least_squares, solve_lower
 from .._typing import Array
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -68,20 +68,27 @@ def by_gram(K: Array, mu: Array, norm_squared: float) -> Problem:
 
 
 def optimal(problem: Problem, penalty: Array | float = 0.0) -> Array:
-    """Weights (n,) that minimise the squared error plus `sum_i penalty_i w_i^2`."""
+    """Weights (n,) that minimise the squared error plus `sum_i penalty_i w_i^2`.
+
+    Values are known to rounding only, which is a penalty of its own, the least there is. Nodes that say nearly the same
+    would otherwise get weights so large that rounding decides on the integral.
+    """
+    return least_squares(*_system(problem, penalty))
+
+
+def normalised(problem: Problem, penalty: Array | float = 0.0) -> Array:
+    """The best weights that sum to one: `1/n + Z a`, with Z a basis of all weights that sum to zero."""
+    n = len(problem.nodes)
+    A, b = _system(problem, penalty)
+    even, Z = np.full(n, 1.0 / n), contrasts(n)
+    return even + Z @ least_squares(A @ Z, b - A @ even) if n > 1 else even
+
+
+def _system(problem: Problem, penalty: Array | float) -> tuple[Array, Array]:
+    """`A w ~ b` in the sense of least squares; penalties are rows of their own, so that no matrix is squared."""
     F, t = problem.nodes, problem.target
-    n = len(F)
-    penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (n,))
-    if (penalty > 0).any():  # as rows of their own, so that the matrix is not squared
-        return least_squares(np.concatenate([F.T, np.diag(np.sqrt(penalty))]), np.append(t, np.zeros(n)))
-    return least_squares(F.T, t)
-
-
-def normalised(problem: Problem, weights: Array, penalty: Array | float = 0.0) -> Array:
-    """The best weights that sum to one: `w + (1 - sum w) v / sum v`, with `(K + diag(penalty)) v = 1`."""
-    ones = least_squares(problem.nodes, np.ones(len(weights)))  # coordinates of a function that is one at the nodes
-    v = optimal(problem._replace(target=ones), penalty)
-    return weights + (1.0 - weights.sum()) * v / v.sum()
+    roots = np.maximum(np.sqrt(penalty), 4.0 * _EPS * np.sqrt((F * F).sum(1)))
+    return np.concatenate([F.T, np.diag(roots)]), np.append(t, np.zeros(len(F)))
 
 
 def importance(density: Array) -> Array:
@@ -89,7 +96,14 @@ def importance(density: Array) -> Array:
     return 1.0 / (len(density) * density)
 
 
-def scale(problem: Problem, values: Array, penalty: Array, centred: bool = False) -> Array:
+class Size(NamedTuple):
+    """The scale of a Gaussian process that fits values, (), or (p,) for p columns of values."""
+
+    scale: Array
+    beyond: Array  # the share of it that comes from what no function of the coordinates can follow
+
+
+def scale(problem: Problem, values: Array, penalty: Array, centred: bool = False) -> Size:
     """The maximum likelihood estimate of the scale of a Gaussian process, or of one about an unknown constant.
 
     `y' (K + diag(penalty))^-1 y` over the number of values, for values (n,) or (n, p). What of the values no function of the
@@ -97,12 +111,18 @@ def scale(problem: Problem, values: Array, penalty: Array, centred: bool = False
     function gets a large scale, not a small one.
     """
     F = problem.nodes
+    unit = np.abs(values).max(axis=0)  # so that nothing overflows
+    unit = np.where(unit > 0, unit, 1.0)
     rows = np.concatenate([F, np.diag(np.sqrt(penalty))], axis=1) if (penalty > 0).any() else F
-    columns = np.column_stack([values.reshape(len(values), -1), np.ones(len(values))])
+    columns = np.column_stack([(values / unit).reshape(len(values), -1), np.ones(len(values))])
     found = least_squares(rows, columns)  # the shortest that follow the values: their squared lengths are y' K^-1 y
     missed = (columns - rows @ found) / np.sqrt(_TOLERANCE * float((F * F).sum(1).max()))
     halves = np.concatenate([found, missed])
     ones, c = halves[:, -1], halves[:, :-1]
     if centred:
         c = c - np.outer(ones, ones @ c / (ones @ ones))
-    return ((c * c).sum(0) / max(len(values) - centred, 1)).reshape(values.shape[1:])
+    squares = c * c
+    whole = squares.sum(0)
+    beyond = squares[len(found) :].sum(0) / np.where(whole > 0, whole, 1.0)
+    shape = values.shape[1:]
+    return Size(unit**2 * (whole / max(len(values) - centred, 1)).reshape(shape), beyond.reshape(shape))
