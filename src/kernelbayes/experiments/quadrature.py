@@ -221,8 +221,8 @@ def _integral_cases(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 # Errors this close to the smallest that can be told from zero are left out of ratios.
 _CLEAR = 10.0
-# Rates are fitted from here on.
-_FIRST = 16
+# Rates are fitted from here on, and agree with a known one within this share of it.
+_FIRST, _TOLERANCE = 16, 0.15
 
 
 def _chosen(runs: Runs) -> list[tuple[str, int]]:
@@ -260,6 +260,12 @@ def _factor(logs: Array) -> Estimate:
     """A geometric mean and its standard error."""
     found = mean(logs)
     return Estimate(float(np.exp(found.value)), float(np.exp(found.value) * found.error))
+
+
+def _helps(logs: Array) -> bool:
+    """Whether an improvement is one, by more than twice its standard error."""
+    found = mean(logs)
+    return found.value > 2.0 * found.error
 
 
 def _which(cell: Runs) -> str:
@@ -384,7 +390,8 @@ def claims(runs: Runs) -> list[Claim]:
         _question_one(runs),
         _rough(runs),
         _gaussian(runs),
-        _question_two(runs),
+        _sobolev_dimensions(runs),
+        _gaussian_dimensions(runs),
         _uniform_leverage(runs),
         _rates(runs),
         _greedy(runs),
@@ -433,21 +440,35 @@ def _gaussian(runs: Runs) -> Claim:
         "adds to that",
         "found here, on question 1",
         f"improvements from 1-2 to 3 and from 3 to 4: {_listed(cells)}.",
-        verdict(*(_which(cell) == "1-2 to 3" and _factor(_steps(cell)[1]).value > 1.0 for cell in cells)),
+        verdict(*(check for c in cells for check in (_which(c) == "1-2 to 3", _helps(_steps(c)[1])))),
     )
 
 
-def _question_two(runs: Runs) -> Claim:
-    """At one n for all dimensions: the largest at which all can be compared."""
-    shown, checks = [], []
-    for example in SWEEPS:
-        cells = _by_dimension(runs, example)
-        steps = np.array([[logs.mean() for logs in _steps(cell)] for cell in cells])
-        shown += [f"{EXAMPLES[example].label}, n = {cells[0].cases[0]['n']}: {_falls(cells)}"]
-        gone = steps[-1] <= np.maximum(0.25 * steps[0], np.log(1.25))
-        checks += [bool(gone.all()), bool(steps[:, 1].argmax() == 0)]
+def _sobolev_dimensions(runs: Runs) -> Claim:
+    cells = _by_dimension(runs, "sobolev-1")
+    steps = [mean(_steps(cell)[1]).value for cell in cells]
     return Claim(
-        "both improvements are largest on the line and nearly gone in the highest dimension",
+        "for the Sobolev kernel the improvement from 3 to 4 falls with every dimension, to next to none",
+        "found here, on question 2",
+        f"at n = {cells[0].cases[0]['n']}: {_falls(cells)}.",
+        verdict(bool((np.diff(steps) < 0).all()), steps[-1] < np.log(1.1)),
+    )
+
+
+def _gaussian_dimensions(runs: Runs) -> Claim:
+    """At both numbers of nodes that the figure shows; without three dimensions, of the highest one."""
+    shown, checks = [], []
+    for cells in (_by_dimension(runs, "gaussian"), _clear_at_largest(runs, "gaussian")):
+        high = [cell for cell in cells if cell.cases[0]["dimension"] >= 3] or list(cells[-1:])
+        if high:
+            first = [mean(_steps(cell)[0]) for cell in high]
+            change = _steps(high[-1])[1].mean() - _steps(high[0])[1].mean()
+            spread = np.hypot(mean(_steps(high[0])[1]).error, mean(_steps(high[-1])[1]).error)
+            checks += [all(e.value <= 2.0 * e.error for e in first), bool(change >= -2.0 * spread)]
+            shown.append(f"at n = {cells[0].cases[0]['n']}: {_falls(cells)}")
+    return Claim(
+        "for the Gaussian kernel nothing is left from 3-d on of the improvement from 1-2 to 3; that from 3 to 4 is small "
+        "there, and does not fall any further",
         "found here, on question 2",
         "; ".join(shown) + ".",
         verdict(*checks),
@@ -479,18 +500,21 @@ def _uniform_leverage(runs: Runs) -> Claim:
 
 
 def _rates(runs: Runs) -> Claim:
-    shown, checks = [], []
+    """All ways to choose nodes, not only those that keep to it."""
+    missed, shown, checks = [], [], []
     for example, dimension in _known(runs):
         cells, known = runs.where(example=example, dimension=dimension), EXAMPLES[example].rate or 0.0
-        found = {name: _rate(cells, name) for name in ("iid", "leverage", "dpp", "greedy")}
-        listed = ", ".join(f"{METHODS[name][0].split()[-1]} {show(e.value, 3)}" for name, e in found.items())
-        shown.append(f"{EXAMPLES[example].label} ({show(-known)}): {listed}")
-        checks += [abs(e.value + known) <= max(0.15 * known, 2.0 * e.error) for e in found.values()]
+        for name, (label, _) in METHODS.items():
+            found = _rate(cells, name)
+            checks.append(abs(found.value + known) <= _TOLERANCE * known)
+            missed += [] if checks[-1] else [f"{label} {found} ({EXAMPLES[example].label}, {show(-known)})"]
+            shown += [f"{show(found.value)} ({show(-known)})"] if name == "dpp" else []
     return Claim(
         "with optimal weights the error falls as n to the power -s for order s, whichever way the nodes are chosen; for the "
         "DPP less than that is proven",
         "known beforehand; for the DPP n^(1 - s) is proven by Belhadji, Bardenet and Chainais (2019), who see n^-s",
-        "exponents: " + "; ".join(shown) + ".",
+        f"{sum(checks)} of {len(checks)} exponents are within 15 % of -s. Those of the DPP: {', '.join(shown)}. Not within: "
+        f"{_or_none(missed)}.",
         verdict(*checks),
     )
 
@@ -505,7 +529,7 @@ def _greedy(runs: Runs) -> Claim:
         "found here",
         f"they can be had in {len(ratios)} of {len(cells)} examples at the n of the second table; the error of the DPP is "
         f"{show(min(values), 3)} to {show(max(values), 3)} times theirs.",
-        verdict(*(ratio.value > 1.0 for ratio in ratios)),
+        verdict(*(_helps(v) for v in logs if not np.isnan(v).any())),
     )
 
 
