@@ -21,6 +21,7 @@ from pathlib import Path
 import classification
 import filters
 import inference
+import quadrature
 import regression
 import simulation
 from timing import best_of
@@ -510,6 +511,7 @@ BENCHMARKS = {
     **inference.BENCHMARKS,
     **classification.BENCHMARKS,
     **regression.BENCHMARKS,
+    **quadrature.BENCHMARKS,
 }
 
 
@@ -523,7 +525,7 @@ def measure(contender):
 
 def _contender(name):
     """The function of that name, here or in one of the modules of contenders."""
-    places = (sys.modules[__name__], filters, simulation, inference, classification, regression)
+    places = (sys.modules[__name__], filters, simulation, inference, classification, regression, quadrature)
     return next(getattr(place, name) for place in places if hasattr(place, name))
 
 

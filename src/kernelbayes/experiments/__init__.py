@@ -73,6 +73,7 @@ EXPERIMENTS = Catalogue(
         "mnist-network": "mnist_network",
         "sparse-points": "sparse_points",
         "task-transform": "task_transform",
+        "quadrature": "quadrature",
     },
 )
 
