@@ -197,18 +197,23 @@ def _draw_function(ax: Any, found: Integral, values: Array, j: int) -> None:
     if found.rule.points.shape[1] == 1:
         _draw_line(ax, found, values, j)
     else:
-        _draw_left_out(ax, found, values)
+        _draw_left_out(ax, found, values, j)
 
 
-def _process(found: Integral, values: Array) -> tuple[Array, Array, float, float]:
-    """Inverse and coefficients of a Gaussian process about a constant through the values, that constant, and the scale."""
+def _process(found: Integral, values: Array, j: int) -> tuple[Array, Array, float, float]:
+    """Inverse and coefficients of a Gaussian process about a constant through the values, that constant, and the scale.
+
+    The scale is the one at which the process has the standard deviation that was given for the integral.
+    """
     rule = found.rule
     n = len(values)
     K = dense_gram(rule.kernel, rule.points, rule.points)
     # enough to be inverted; the rule itself needs no inverse
     inverse = np.linalg.inv(K + (n * rule.reg + 1e-9 * float(np.trace(K)) / n) * np.eye(n))
     constant = float(inverse.sum(0) @ values / inverse.sum()) if rule.weighting == "normalised" else 0.0
-    return inverse, inverse @ (values - constant), constant, float(np.ravel(rule.scale(values))[0])
+    own = rule.integrate(values, return_std=True)[1]
+    caution = float(np.ravel(found.std)[j]) / own if own > 0 else 1.0
+    return inverse, inverse @ (values - constant), constant, caution**2 * float(rule.scale(values))
 
 
 def _draw_line(ax: Any, found: Integral, values: Array, j: int) -> None:
@@ -218,7 +223,7 @@ def _draw_line(ax: Any, found: Integral, values: Array, j: int) -> None:
     draws = _draws(rule)
     ends = [x.min(), x.max()] if draws is None else np.quantile(draws[:, 0], [0.0005, 0.9995])
     grid = np.linspace(min(x.min(), ends[0]), max(x.max(), ends[1]), 400)
-    inverse, coefficients, constant, scale = _process(found, values)
+    inverse, coefficients, constant, scale = _process(found, values, j)
     across = dense_gram(rule.kernel, grid[:, None], rule.points)
     mean = constant + across @ coefficients
     left = rule.kernel._diag(grid[:, None]) - np.einsum("ij,jk,ik->i", across, inverse, across)
@@ -249,9 +254,9 @@ def _draw_weighed(ax: Any, x: Array, y: Array, w: Array) -> None:
             ax.scatter(x[chosen], y[chosen], s=area, color=colour, lw=0, label=label, zorder=3)
 
 
-def _draw_left_out(ax: Any, found: Integral, values: Array) -> None:
+def _draw_left_out(ax: Any, found: Integral, values: Array, j: int) -> None:
     """Each value beside what all others predict for it, in closed form."""
-    inverse, coefficients, _, scale = _process(found, values)
+    inverse, coefficients, _, scale = _process(found, values, j)
     if found.rule.weighting == "normalised":  # the constant is not known either
         ones = inverse.sum(0)
         inverse = inverse - np.outer(ones, ones) / ones.sum()
