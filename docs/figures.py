@@ -578,6 +578,118 @@ def mediator(out: Path) -> None:
     model.plot_coverage().savefig(out / "mediator-coverage.png", dpi=_DPI)
 
 
+# ---------------------------------------------------------------------------------------- guide/quadrature.md
+
+
+_NODES = {"iid": FAINT, "sobol": _GOLD, "leverage": _PURPLE, "dpp": SECOND, "greedy": ACCENT}
+
+
+def heating(x: np.ndarray) -> np.ndarray:
+    """What heating costs in a year, by the inputs of the guide."""
+    warming, loss, wanted, price = x[:, :, None].transpose(1, 0, 2)
+    outside = 9.5 + warming - 9 * np.cos(2 * np.pi * np.arange(365) / 365)
+    return (0.024 * loss * np.maximum(wanted - 3 - outside, 0) * price).sum(1)
+
+
+def _heating_inputs() -> list[Any]:
+    return [stats.norm(0, 1), stats.norm(180, 25), stats.norm(20.5, 0.8), stats.uniform(0.08, 0.10)]
+
+
+def _sobol_cost(n: int, seed: int) -> float:
+    """The mean over a scrambled Sobol sequence."""
+    u = stats.qmc.Sobol(4, seed=seed).random(n)
+    return float(heating(np.column_stack([d.ppf(c) for d, c in zip(_heating_inputs(), u.T, strict=True)])).mean())
+
+
+def _error_of_the_mean_cost(truth: float, spread: float, out: Path) -> None:
+    sizes, seeds = (16, 32, 64, 128), range(4)
+    found = [[kb.integrate(heating, _heating_inputs(), n, random_state=s) for s in seeds] for n in sizes]
+    even = [[_sobol_cost(n, s) for s in seeds] for n in sizes]
+
+    def off(means: Any) -> np.ndarray:
+        return np.sqrt(np.mean((np.asarray(means) - truth) ** 2, axis=1))
+
+    figure, ax = plotting.new_figure(1, (6.4, 3.8))
+    ax.loglog(sizes, spread / np.sqrt(sizes), color=FAINT, marker="o", ms=4, label="random draws")
+    ax.loglog(sizes, off(even), color=_GOLD, marker="s", ms=4, label="Sobol sequence")
+    ax.loglog(
+        sizes, off([[r.mean for r in row] for row in found]), color=ACCENT, marker="D", ms=4, label="kb.integrate"
+    )
+    told = [np.sqrt(np.mean([r.std**2 for r in row])) for row in found]
+    ax.loglog(sizes, told, color=ACCENT, lw=1.0, ls="--", label="its standard deviation")
+    ax.set(title="Error of the mean cost, of 1,674", xlabel="runs", xticks=sizes)
+    ax.set_xticklabels(sizes)
+    ax.minorticks_off()
+    ax.legend(frameon=False, fontsize=8)
+    figure.savefig(out / "quadrature-error.png", dpi=_DPI)
+
+
+def _nodes_in_the_plane(out: Path) -> None:
+    figure, axes = plotting.new_figure(3, (11.0, 3.9))
+    for ax, nodes in zip(axes, ("iid", "leverage", "dpp"), strict=True):
+        rule = kb.quadrature(kb.Gaussian(1.5), [stats.norm()] * 2, 30, nodes=nodes, random_state=3)
+        size = np.abs(rule.weights)
+        ax.plot(*stats.norm.rvs(size=(2, 1500), random_state=0), ".", color=FAINT, ms=1.5, alpha=0.5)
+        colours = np.where(rule.weights < 0, ACCENT, SECOND)
+        ax.scatter(*rule.points.T, s=4 + 200 * size / size.max(), c=colours, alpha=0.75, lw=0)
+        ax.set(xlim=(-4.5, 4.5), ylim=(-4.5, 4.5), aspect="equal")
+        ax.set_title(f"{nodes}: worst-case error {rule.worst_case_error:.1g}", fontsize=9, color=INK)
+    figure.savefig(out / "quadrature-nodes.png", dpi=_DPI)
+
+
+def _table_of_nodes(out: Path) -> None:
+    spaces: dict[str, tuple[kb.Kernel, Any]] = {
+        "`Gaussian(1.0)`, normal, d = 1": (kb.Gaussian(1.0), stats.norm()),
+        "`Gaussian(2.0)`, normal, d = 3": (kb.Gaussian(2.0), [stats.norm()] * 3),
+        "`Laplace(1.0)`, normal, d = 2": (kb.Laplace(1.0), [stats.norm()] * 2),
+        "`Brownian()`, uniform": (kb.Brownian(), stats.uniform()),
+    }
+    rows = [f"| nodes | {' | '.join(spaces)} | sizes of weights |", "|---|" + "---:|" * (len(spaces) + 1)]
+    for nodes in ("iid", "leverage", "sobol", "wide", "herding", "dpp", "greedy"):
+        rules = [
+            [kb.quadrature(kernel, over, 20, nodes=nodes, random_state=seed) for seed in range(5)]
+            for kernel, over in spaces.values()
+        ]
+        errors = [f"{np.median([rule.worst_case_error for rule in row]):.1e}" for row in rules]
+        size = np.median([np.abs(rule.weights).sum() for rule in rules[0]])
+        rows.append(f'| `"{nodes}"` | {" | ".join(errors)} | {size:.1g} |')
+    (out / "quadrature-nodes.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def _leverage_and_errors(out: Path) -> None:
+    figure, (left, right) = plotting.new_figure(2, (10.0, 3.8))
+    sizes, kernel = (4, 6, 9, 13, 19), kb.Gaussian(1.0)
+    for nodes, colour in _NODES.items():
+        rules = [[kb.quadrature(kernel, stats.norm(), n, nodes=nodes, random_state=s) for s in range(7)] for n in sizes]
+        errors = [np.median([rule.worst_case_error for rule in row]) for row in rules]
+        left.semilogy(sizes, errors, color=colour, marker="o", ms=4, lw=1.4, label=nodes)
+    left.set(title="Worst-case error", xlabel="nodes", xticks=sizes)
+    left.legend(frameon=False, fontsize=8)
+    spectrum, grid = kb.mercer(kernel, stats.norm()), np.linspace(-10, 10, 500)
+    for terms, colour in ((3, _GOLD), (10, SECOND), (30, _PURPLE)):
+        reg = spectrum.regulariser(terms)
+        density = spectrum.leverage(grid[:, None], reg) / terms * stats.norm.pdf(grid)
+        right.plot(grid, density, color=colour, lw=1.6, label=f"{terms} terms")
+    right.plot(grid, stats.norm.pdf(grid), color=INK, lw=1.0, ls="--", label="the distribution")
+    right.set(title="Leverage densities", xlabel="x", ylim=(0, None))
+    right.legend(frameon=False, fontsize=8)
+    figure.savefig(out / "quadrature-leverage.png", dpi=_DPI)
+
+
+def quadrature(out: Path) -> None:
+    """The cost of heating: errors, and an integral as it became known; nodes of three kinds; errors and leverage."""
+    u = stats.qmc.Sobol(4, seed=0).random(2**16)
+    x = np.column_stack([d.ppf(c) for d, c in zip(_heating_inputs(), u.T, strict=True)])
+    costs = np.concatenate([heating(part) for part in np.array_split(x, 16)])
+    truth, spread = float(costs.mean()), float(costs.std())
+    _error_of_the_mean_cost(truth, spread, out)
+    found = kb.integrate(heating, _heating_inputs(), 12, tol=1.0, random_state=0)
+    found.plot(truth=truth).savefig(out / "quadrature-integral.png", dpi=_DPI)
+    _nodes_in_the_plane(out)
+    _table_of_nodes(out)
+    _leverage_and_errors(out)
+
+
 _FIGURES = (
     first_hour,
     embeddings,
@@ -592,6 +704,7 @@ _FIGURES = (
     density_ratio,
     learned_features,
     mediator,
+    quadrature,
 )
 
 

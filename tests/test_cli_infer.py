@@ -315,7 +315,7 @@ class TestPriorFile:
             ('[parameters.a]\ndistribution = "uniform"\nlow = 1\nhigh = 0', "low must be less than high"),
             ("[parameters.a]\nbounds = [1, 0]", "bounds must rise"),
             ("[parameters.a]\nbounds = 1", "bounds must be two numbers"),
-            ('[parameters.a]\nbounds = [0, 1]\ndistribution = "norm"', "bounds make a uniform prior"),
+            ('[parameters.a]\nbounds = [0, 1]\ndistribution = "norm"', "bounds make a uniform distribution"),
         ],
     )
     def test_refusals(self, tmp_path, text, message):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import __version__, demos, experiments
 from .._catalogue import Catalogue
-from . import _classify, _filter, _infer, _regress
+from . import _classify, _filter, _infer, _integrate, _regress
 from ._refusal import Refusal, folder, seed
 
 
@@ -111,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     _classify.add_command(commands)
     _regress.add_command(commands)
     _infer.add_command(commands)
+    _integrate.add_command(commands)
     return parser
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -17,9 +16,10 @@ from .._table import read_table
 from ..lfi import METHODS, ParameterPosterior, Prior, infer
 from ..simulation import Runs, SimulationError, open_runs, simulate
 from ._columns import counted
+from ._imported import imported
 from ._observation import Observation, read_observation
 from ._prior_file import read_prior_file
-from ._refusal import Refusal, folder, plainly, seconds, seed, whole
+from ._refusal import Refusal, folder, in_options, plainly, seconds, seed, whole
 
 # How many rows of the design are tried, one after the other call, until one shows what the simulator returns.
 _TRIALS = (1, 4, 10)
@@ -81,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
         prior = read_prior_file(arguments.prior)
         observation = read_observation(arguments.observed)
         _check_truth(arguments.truth, prior)
-        simulator = _imported(arguments.simulator) if arguments.simulator else None
+        simulator = imported(arguments.simulator, "--simulator") if arguments.simulator else None
     out = folder(arguments.out)
     print(f"prior   {repr(prior).removeprefix('Prior(').removesuffix(')')}")
     print(f"given   {observation}", flush=True)
@@ -139,35 +139,6 @@ def _check_truth(truth: dict[str, float] | None, prior: Prior) -> None:
         raise Refusal(f"--truth {lacks} {name!r}; the prior has {', '.join(prior.names)}")
 
 
-def _imported(text: str) -> Callable[..., Any]:
-    """The function that `module:function` names, from the current folder before anywhere else."""
-    module, _, name = text.partition(":")
-    if not module or not name:
-        raise Refusal(f"--simulator must be MODULE:FUNCTION, such as model:simulate, got {text!r}")
-    if module.endswith(".py"):
-        raise Refusal(f"--simulator wants the name of a module, not of a file: {module.removesuffix('.py')}:{name}")
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    importlib.invalidate_caches()
-    try:
-        found: Any = importlib.import_module(module)
-    except ModuleNotFoundError as reason:
-        if reason.name is not None and (module == reason.name or module.startswith(reason.name + ".")):
-            raise Refusal(f"there is no module {module!r} in {here} or among what is installed") from None
-        raise Refusal(f"cannot import {module}: {reason}") from None
-    except Exception as reason:
-        raise Refusal(f"cannot import {module}: {type(reason).__name__}: {reason}") from None
-    for part in name.split("."):
-        if not hasattr(found, part):
-            own = [n for n, v in vars(found).items() if callable(v) and not n.startswith("_")]
-            raise Refusal(f"{module} has no function {name!r}" + (f" (it has {', '.join(own[:10])})" if own else ""))
-        found = getattr(found, part)
-    if not callable(found):
-        raise Refusal(f"{text} is no function but {type(found).__name__}")
-    return found
-
-
 # --------------------------------------------------------------------------------------------------------- inference
 
 
@@ -190,9 +161,8 @@ def _from_simulator(
             **options,
             **how,
         )
-    except ValueError as reason:  # a store that was begun with another seed, in the words of this command
-        words = str(reason).replace("random_state is", "--seed is")
-        raise ValueError(words.replace("; leave it out to go on", "; give that one to go on")) from None
+    except ValueError as reason:
+        raise ValueError(in_options(str(reason))) from None
 
 
 def _first_runs(simulator: Callable[..., Any], prior: Prior, options: dict[str, Any], number: int) -> Runs:

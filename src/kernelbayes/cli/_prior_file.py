@@ -1,4 +1,4 @@
-"""Priors in TOML files: a table for each parameter, with a distribution of `scipy.stats` and its numbers, or with bounds.
+"""Distributions in TOML files: a table for each parameter, with one of `scipy.stats` and its numbers, or with bounds.
 
 [parameters.growth]
 bounds = [0, 5]
@@ -38,8 +38,21 @@ _BOUNDED = ("uniform", "loguniform", "reciprocal")
 
 def read_prior_file(path: str) -> Prior:
     """The prior in a TOML file; what is wrong with it is a refusal that names the parameter."""
+    return Prior(_distributions(path))
+
+
+def read_distribution_file(path: str) -> dict[str, Any]:
+    """The frozen distributions of `scipy.stats` in such a file, by name; bounds are those of a uniform one."""
+    from scipy import stats  # slow to import
+
+    given = _distributions(path)
+    return {name: stats.uniform(d[0], d[1] - d[0]) if isinstance(d, tuple) else d for name, d in given.items()}
+
+
+def _distributions(path: str) -> dict[str, Any]:
+    """Bounds or a frozen distribution for each parameter."""
     given = _parameters(path)
-    return Prior({name: _distribution(entry, f"{path}, parameter {name!r}") for name, entry in given.items()})
+    return {name: _distribution(entry, f"{path}, parameter {name!r}") for name, entry in given.items()}
 
 
 def _parameters(path: str) -> dict[str, Any]:
@@ -71,7 +84,7 @@ def _distribution(entry: Any, where: str) -> Any:
         others = [key for key in entry if key != "bounds" and (key, entry[key]) != ("distribution", "uniform")]
         if others:
             raise Refusal(
-                f"{where}: bounds make a uniform prior and go with nothing else; {others[0]} is given as well"
+                f"{where}: bounds make a uniform distribution and go with nothing else; {others[0]} is given as well"
             )
         return _bounds(entry["bounds"], where)
     if "distribution" not in entry:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..embeddings import PosteriorWarning
+from ..integration import QuadratureWarning
 from ..simulation import SimulationError
 
 
@@ -34,12 +35,18 @@ def plainly() -> Iterator[None]:
         finally:
             said = []
             for warning in caught:
-                beware = issubclass(warning.category, PosteriorWarning)
-                # doubts about a posterior are one to a line; a note may be laid out over several
+                beware = issubclass(warning.category, (PosteriorWarning, QuadratureWarning))
+                # doubts about a result are one to a line; a note may be laid out over several
                 texts = str(warning.message).splitlines() if beware else [str(warning.message)]
                 said += [("beware" if beware else "note", " ".join(text.split())) for text in texts]
             for label, text in dict.fromkeys(said):
                 print(f"{label:8}{text}")
+
+
+def in_options(message: str) -> str:
+    """What is said of a store that was begun with another seed, in the words of a command."""
+    message = message.replace("random_state is", "--seed is")
+    return message.replace("; leave it out to go on", "; give that one to go on")
 
 
 def seed(text: str) -> int:
@@ -81,7 +88,7 @@ def seconds(text: str) -> float:
     return above_zero(text, "a number of seconds")
 
 
-def above_zero(text: str, wanted: str) -> float:
+def above_zero(text: str, wanted: str = "a number above zero") -> float:
     """A finite number above zero from an argument; `wanted` says what it is."""
     try:
         value = float(text)

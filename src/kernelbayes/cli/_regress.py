@@ -14,10 +14,10 @@ from .._persist import save
 from .._table import Table, read_table, write_table
 from .._typing import Array
 from ..embeddings import PosteriorWarning
-from ..kernels import Kernel, Scaled
 from ..regression import TaskTransformedGP
 from ..regression._mediated import warn_apart
 from ._columns import claimed, counted
+from ._in_words import in_words
 from ._inputs import counts_rows, is_row_name, listed
 from ._kept import load_kept
 from ._refusal import Refusal, above_zero, check_figure, names, plainly, seed, target
@@ -300,8 +300,8 @@ def _settings(model: Any, roles: Roles) -> list[str]:
     count = counted(len(model.z_task_), "row")
     return [
         f"model   {model.covariance} covariance, by marginal likelihood ({model.log_marginal_likelihood_:.5g})",
-        f"kernels of inputs: {_in_words(model.kernel_, roles.inputs)}",
-        f"        of the mediator: {_in_words(model.mediator_kernel_, roles.mediator)}",
+        f"kernels of inputs: {in_words(model.kernel_, roles.inputs)}",
+        f"        of the mediator: {in_words(model.mediator_kernel_, roles.mediator)}",
         f"noise   standard deviation {each}"
         + (f"; of the function at one y {spreads}" if model.mediator_noise_ != model.noise_ else ""),
         f"freedom {model.degrees_of_freedom_:.1f} effective degrees of it, settled by {count} of the task",
@@ -321,16 +321,6 @@ def _checks(model: Any, roles: Roles) -> list[str]:
         + ", ".join(f"{level:.0%} intervals hold {np.mean(needed[:, j] <= level):.1%}" for level in _LEVELS)
         for j, name in enumerate(roles.targets[:_MOST_CHECKED])
     ]
-
-
-def _in_words(kernel: Kernel, columns: Sequence[str]) -> str:
-    """A kernel as a person would say it: its kind, and how far points of each column are alike."""
-    base: Any = kernel.kernel if isinstance(kernel, Scaled) else kernel
-    lengthscale = getattr(base, "lengthscale", None)
-    if lengthscale is None:
-        return type(base).__name__
-    scales = np.broadcast_to(lengthscale, len(columns))
-    return f"{type(base).__name__}, lengthscale {listed([f'{s:.3g} of {c}' for c, s in zip(columns, scales, strict=True)])}"
 
 
 # -------------------------------------------------------------------------------------------------- predicting

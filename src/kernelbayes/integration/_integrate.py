@@ -47,6 +47,8 @@ class Integral:
         history: rows of n, mean and std as evaluations were added.
         problems: sentences to read before the result is believed; empty if there is nothing to say.
         failures: evaluations that gave no value.
+        names: of the columns of the nodes, or None.
+        outputs: names of several integrals where f returned a dict, or None.
 
     Example:
         >>> import numpy as np, kernelbayes as kb
@@ -66,15 +68,19 @@ class Integral:
         history: list[tuple[int, Any, Any]],
         problems: tuple[str, ...] = (),
         failures: tuple[Failure, ...] = (),
+        names: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
     ):
         self.rule, self.values, self.history = rule, values, history
         self.n, self.mean, self.std = history[-1]
         self.problems, self.failures = problems, failures
+        self.names = None if names is None else tuple(names)
+        self.outputs = tuple(outputs) if outputs and np.ndim(self.mean) else None
 
     def __repr__(self) -> str:
         if np.ndim(self.mean):
             return f"Integral({len(self.mean)} integrals, {self.n} evaluations)"
-        return f"Integral({self.mean:.{_digits(self.mean, self.std)}g} ± {self.std:.2g}, {self.n} evaluations)"
+        return f"Integral({self.mean:.{digits(self.mean, self.std)}g} ± {self.std:.2g}, {self.n} evaluations)"
 
     def interval(self, level: float = 0.9) -> Array:
         """The central interval holding `level` of the mass, as (lower, upper): (2,), or (2, p)."""
@@ -87,7 +93,9 @@ class Integral:
         """Mean, standard deviation and 90 % interval of each integral."""
         low, high = np.atleast_2d(self.interval(0.9).T).T
         rows = zip(np.atleast_1d(self.mean), np.atleast_1d(self.std), low, high, strict=True)
-        named = ["integral"] if not np.ndim(self.mean) else [f"integral_{i}" for i in range(len(self.mean))]
+        named = (
+            ["integral"] if not np.ndim(self.mean) else self.outputs or [f"integral_{i}" for i in range(len(self.mean))]
+        )
         return Summary(
             {
                 name: {"mean": float(m), "sd": float(s), "5%": float(a), "95%": float(b), "n": self.n}
@@ -102,17 +110,21 @@ class Integral:
         return integral(self, truth)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the nodes `x0`, `x1`, ..., the columns `weight` and `value` (`value_0`, ... for several integrands)."""
-        columns: list[tuple[str, Any]] = [(f"x{j}", x) for j, x in enumerate(self.rule.points.T)]
+        """Write the nodes, by their `names` or as `x0`, `x1`, ..., and `weight` and `value` (`value_0`, ... for several)."""
+        points = self.rule.points.T
+        names = self.names or [f"x{j}" for j in range(len(points))]
+        apart = [f"x_{name}" if name in ("weight", "value") else name for name in names]
+        columns: list[tuple[str, Any]] = list(zip(apart, points, strict=True))
         columns.append(("weight", self.rule.weights))
         if self.values.ndim == 1:
             columns.append(("value", self.values))
         else:
-            columns += [(f"value_{j}", v) for j, v in enumerate(self.values.T)]
+            outputs = self.outputs or range(self.values.shape[1])
+            columns += [(f"value_{name}", v) for name, v in zip(outputs, self.values.T, strict=True)]
         write_table(path, columns)
 
 
-def _digits(mean: float, std: float) -> int:
+def digits(mean: float, std: float) -> int:
     """So many that the last one shown is about as large as the error."""
     if not (mean and std and np.isfinite([mean, std]).all()):
         return 4
@@ -218,7 +230,7 @@ def integrate(
     problems = plan.problems(found, runs, history, goal)
     for problem in problems:
         warnings.warn(problem, QuadratureWarning, stacklevel=2)
-    return Integral(found, _values(runs), history, tuple(problems), runs.failures)
+    return Integral(found, _values(runs), history, tuple(problems), runs.failures, names, runs.statistics)
 
 
 def _in_other_words(message: str, vectorised: bool) -> str:
@@ -226,7 +238,8 @@ def _in_other_words(message: str, vectorised: bool) -> str:
     hint = (
         "\nf was given many points at once, (m, d); pass vectorised=False if it takes one (d,)." if vectorised else ""
     )
-    return message.replace("simulator: ", "f: ", 1).replace("The simulator was called", "f was called") + hint
+    message = message.replace("simulator: ", "f: ", 1).replace("The simulator was called", "f was called")
+    return message.replace("the simulator returned", "f returned") + hint
 
 
 def _values(runs: Runs) -> Array:

@@ -5,6 +5,7 @@ from ._classes import balance, class_map, input_relevance, reliability
 from ._embeddings import conditional_density, posterior_densities
 from ._learning import learning
 from ._parameters import pairs, predictive, relevance
+from ._quadrature import integral, quadrature_nodes
 from ._regression import coverage, function_band
 from ._style import ACCENT, FAINT, INK, SECOND, new_figure
 from ._tracks import track, track_plane
@@ -21,11 +22,13 @@ __all__ = [
     "coverage",
     "function_band",
     "input_relevance",
+    "integral",
     "learning",
     "new_figure",
     "pairs",
     "posterior_densities",
     "predictive",
+    "quadrature_nodes",
     "relevance",
     "reliability",
     "track",

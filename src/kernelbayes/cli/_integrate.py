@@ -1,0 +1,131 @@
+"""`kernelbayes integrate`: the mean of a function over uncertain inputs, with its error, a table and a figure."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..integration import Integral, integrate
+from ..integration._integrate import digits
+from ..integration._nodes import NODES
+from ..lfi import Prior
+from ..simulation import SimulationError
+from ._columns import counted
+from ._imported import imported
+from ._in_words import in_words
+from ._prior_file import read_distribution_file
+from ._refusal import Refusal, above_zero, folder, in_options, plainly, seconds, seed, whole
+
+# Fewer evaluations say nothing about how a function varies.
+_FEWEST = 3
+
+
+def add_command(commands: Any) -> None:
+    """Add `integrate` to the commands."""
+    command = commands.add_parser(
+        "integrate",
+        help="find the mean of a function over uncertain inputs",
+        description="Evaluate a function at chosen inputs, and find its mean over their distribution from as few "
+        "evaluations as possible (Bayesian quadrature). Writes the integral, the evaluations and a figure into a folder.",
+    )
+    given = command.add_argument_group("what is given")
+    given.add_argument("--integrand", required=True, metavar="MODULE:FUNCTION", help="imported from the current folder")
+    given.add_argument(
+        "--distribution", required=True, metavar="TOML", help="tables [parameters.NAME] with independent distributions"
+    )
+    runs = command.add_argument_group("evaluating")
+    runs.add_argument(
+        "--n",
+        type=lambda text: whole(text, at_least=_FEWEST),
+        default=100,
+        metavar="N",
+        help="evaluations, or the first ones with --tol (default: %(default)s)",
+    )
+    runs.add_argument(
+        "--tol", type=above_zero, metavar="SD", help="add evaluations until the standard deviation is below"
+    )
+    runs.add_argument("--most", type=whole, metavar="N", help="evaluations at most, with --tol (default: 10 times --n)")
+    runs.add_argument("--nodes", choices=NODES, help="how inputs are chosen (default: wide)")
+    runs.add_argument("--processes", "--workers", type=whole, metavar="N", help="to evaluate it in (default: this one)")
+    runs.add_argument("--store", metavar="SQLITE", help="keep every value as it comes, and go on from there next time")
+    runs.add_argument("--timeout", type=seconds, metavar="S", help="seconds after which an evaluation counts as failed")
+    runs.add_argument("--max-seconds", type=seconds, metavar="S", help="seconds after which no more are begun")
+    runs.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
+    results = command.add_argument_group("results")
+    results.add_argument("--out", default="kernelbayes-integrate", metavar="DIR", help="folder (default: %(default)s)")
+    results.add_argument("--plot", action="store_true", help="draw the integral and the evaluations: integral.png")
+    command.set_defaults(run=_run, command="integrate")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.most and not arguments.tol:
+        raise Refusal("--most is the limit of evaluations with --tol; without it, --n says how many there are")
+    if arguments.most and arguments.most < arguments.n:
+        raise Refusal(f"--most is {arguments.most}, fewer than the {arguments.n} first evaluations of --n")
+    with plainly():
+        distributions = read_distribution_file(arguments.distribution)
+        f = imported(arguments.integrand, "--integrand", "model:cost")
+    out = folder(arguments.out)
+    print(f"mean of {arguments.integrand}")
+    print(f"over    {repr(Prior(distributions)).removeprefix('Prior(').removesuffix(')')}", flush=True)
+    try:
+        with plainly():
+            found = _integrated(f, distributions, arguments)
+    except KeyboardInterrupt:
+        kept = "; the same command goes on from here" if arguments.store else ""
+        print(f"\nstopped{kept}", file=sys.stderr)
+        return 130
+    print("\n".join(_lines(found, list(distributions))))
+    print(f"written {', '.join(map(str, _write(found, out, arguments.plot)))}")
+    return 0
+
+
+def _integrated(f: Callable[..., Any], distributions: dict[str, Any], arguments: argparse.Namespace) -> Integral:
+    try:
+        return integrate(
+            f,
+            list(distributions.values()),
+            arguments.n,
+            tol=arguments.tol,
+            most=arguments.most,
+            nodes=arguments.nodes,
+            names=list(distributions),
+            vectorised=False,
+            executor=arguments.processes,
+            store=arguments.store,
+            timeout=arguments.timeout,
+            max_seconds=arguments.max_seconds,
+            random_state=arguments.seed,
+        )
+    except SimulationError as reason:
+        raise SimulationError(str(reason).replace("f: ", f"{arguments.integrand}: ", 1)) from None
+    except ValueError as reason:
+        words = in_options(str(reason)).replace("simulator has", f"{arguments.integrand} has", 1)
+        raise ValueError(words.partition(". pass_dict")[0]) from None
+
+
+def _lines(found: Integral, names: list[str]) -> list[str]:
+    """What was found, in a few lines."""
+    failed = f", and {len(found.failures):,} that failed" if found.failures else ""
+    told = [f"from    {counted(found.n, 'evaluation')} at {found.rule.nodes} nodes{failed}"]
+    told += [f"kernel  {in_words(found.rule.kernel, names)}"]
+    if np.ndim(found.mean):
+        return [*told, "", str(found.summary()), ""]
+    low, high = (f"{end:.{digits(found.mean, found.std)}g}" for end in found.interval(0.9))
+    mean = repr(found).removeprefix("Integral(").partition(",")[0]
+    return [*told, f"found   {mean}", f"90 %    {low} to {high}"]
+
+
+def _write(found: Integral, out: Path, plot: bool) -> list[Path]:
+    written = [out / name for name in ("integral.csv", "nodes.csv", "integral.png")[: 2 + plot]]
+    with plainly():
+        found.summary().to_csv(written[0])
+        found.to_csv(written[1])
+        if plot:
+            found.plot().savefig(written[2], dpi=150)
+    return written
