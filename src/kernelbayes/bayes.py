@@ -462,8 +462,8 @@ def bayes_rule(prior: Any, x: ArrayLike, z: ArrayLike, observed: ArrayLike, rule
         >>> import numpy as np, kernelbayes as kb
         >>> from scipy import stats
         >>> rng = np.random.default_rng(0)
-        >>> z = rng.uniform(-4, 4, 500)
-        >>> x = z + 0.5 * rng.normal(size=500)
+        >>> z = rng.uniform(-4, 4, 300)
+        >>> x = z + 0.5 * rng.normal(size=300)
         >>> posterior = kb.bayes_rule(stats.norm(0, 1), x, z, observed=1.0, random_state=0)
         >>> bool(abs(posterior.mean()[0] - 0.8) < 0.1 and abs(posterior.cov()[0, 0] ** 0.5 - 0.45) < 0.1)
         True

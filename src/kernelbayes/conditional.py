@@ -268,8 +268,8 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
         Example:
             >>> import numpy as np, kernelbayes as kb
             >>> rng = np.random.default_rng(0)
-            >>> x = rng.uniform(-1, 1, (400, 1))
-            >>> y = x[:, 0] + 0.2 * rng.normal(size=400)
+            >>> x = rng.uniform(-1, 1, (200, 1))
+            >>> y = x[:, 0] + 0.2 * rng.normal(size=200)
             >>> lower, upper = kb.ConditionalEmbedding().fit(x, y).interval(x, 0.9)
             >>> bool(0.84 < np.mean((lower <= y) & (y <= upper)) < 0.97)
             True
@@ -284,7 +284,7 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
 
         Example:
             >>> import numpy as np, kernelbayes as kb
-            >>> x = np.linspace(-1, 1, 200)[:, None]
+            >>> x = np.linspace(-1, 1, 50)[:, None]
             >>> model = kb.ConditionalEmbedding().fit(x, 2 * x[:, 0])
             >>> prior = kb.MeanEmbedding(np.full((1, 1), 0.5), kernel=kb.Gaussian(1.0))
             >>> model.push(prior).mean().round(2)

@@ -73,13 +73,15 @@ class TestBound:
         objective = getattr(learning, name)
         data = (sample,) if name == "bound" else (sample.part(slice(40)), sample.part(slice(40, None)))
 
+        @jax.jit  # as one program; by itself, each operation would be compiled
         def value(theta):
             return objective(params(theta[:2], theta[2]), *data, 0.1, 0.05)
 
         at = np.array([0.7, 1.3, 0.02])
         with jax.enable_x64(True):
-            slope = jax.grad(lambda theta: value(theta))(jax.numpy.asarray(at))
-        assert np.allclose(slope, approx_fprime(at, lambda t: float(value(t)), 1e-7), rtol=1e-4, atol=1e-5)
+            slope = jax.jit(jax.grad(value))(at)
+            wanted = approx_fprime(at, lambda t: float(value(t)), 1e-7)
+        assert np.allclose(slope, wanted, rtol=1e-4, atol=1e-5)
 
     def test_the_minimum_of_the_printed_bound_ignores_x(self, sample):
         """With the thesis's multiplier 4 e complexity costs more than any fit can win."""

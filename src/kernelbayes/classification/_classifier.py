@@ -327,7 +327,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
 
         Example:
             >>> import numpy as np, kernelbayes as kb
-            >>> X = np.random.default_rng(0).normal(size=(300, 3))
+            >>> X = np.random.default_rng(0).normal(size=(100, 3))
             >>> model = kb.ConditionalEmbeddingClassifier(random_state=0).fit(X, X[:, 1] > 0)
             >>> next(iter(model.relevance()))
             'x1'

@@ -45,8 +45,8 @@ class Posteriors:
     Example:
         >>> import numpy as np, kernelbayes as kb
         >>> rng = np.random.default_rng(0)
-        >>> z = rng.normal(size=(300, 1))
-        >>> x = z + 0.5 * rng.normal(size=(300, 1))
+        >>> z = rng.normal(size=(100, 1))
+        >>> x = z + 0.5 * rng.normal(size=(100, 1))
         >>> several = kb.KernelBayesRule().fit(x, z).posterior([[-1.0], [0.0], [1.0]])
         >>> several.mean().shape, several.interval(0.9).shape
         ((3, 1), (2, 3, 1))

@@ -267,11 +267,11 @@ def run(study: Study) -> Result:
     """All methods on each case, then the surfaces of the objectives."""
     cases = [{"count": c, "statistic": s} for c in (15, 500) for s in ("mean", "log mean")]
     settings = {
-        "simulations": 100,
-        "gps_simulations": 100 if study.quick else 200,
-        "gps_steps": 100 if study.quick else 2000,
+        "simulations": 50 if study.quick else 100,
+        "gps_simulations": 50 if study.quick else 200,
+        "gps_steps": 50 if study.quick else 2000,
         "tries": 1 if study.quick else 10,
-        "grid": 4 if study.quick else 16,
+        "grid": 3 if study.quick else 16,
         "repeats": 1 if study.quick else 10,
     }
     cases = cases[:1] if study.quick else cases
@@ -279,7 +279,7 @@ def run(study: Study) -> Result:
     of_surface = {**settings, "repeats": 1 if study.quick else 5}
     surfaces = study.repeat(_surface_once, of_surface, cases[:2], paired=True)
     example = _problem({**settings, **cases[0]}, study.generator(0))
-    figures = [study.save(_densities(example, settings)), study.save(_maps(example, settings), "surfaces")]
+    figures = [study.save(_densities(example, settings, study.quick)), study.save(_maps(example, settings), "surfaces")]
     tables = [
         _table(runs, "tv", "Total variation from the exact posterior"),
         _table(runs, "mmd", "MMD"),
@@ -371,13 +371,13 @@ def _objective(surfaces: Runs) -> Claim:
 # ----------------------------------------------------------------------------------------------------- figures
 
 
-def _densities(problem: _Problem, settings: Mapping[str, Any]) -> Any:
+def _densities(problem: _Problem, settings: Mapping[str, Any], quick: bool = False) -> Any:
     figure, axes = panels(1, 2, (11.0, 4.2))
     grid = np.geomspace(0.01, 1.0, 600)
     groups = (("kelfi", "marginal", "global", "dme", "iid"), ("kabc", "k2abc", "kbr", "kbr_tuned", "rejection", "gps"))
     for ax, names in zip(axes, groups, strict=True):
         ax.fill_between(grid, grid * problem.exact.pdf(grid), color=FAINT, alpha=0.35, linewidth=0, label="exact")
-        for name in names:
+        for name in names[:2] if quick else names:
             found = [p for p in _posteriors(name, problem, settings) if p is not None]
             if found:
                 best = min(found, key=lambda p: total_variation(p, problem.exact))
