@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from .. import _check
 from .._typing import Array
-from ..integration import Integral, QuadratureRule
+from ..integration import Integral, QuadratureRule, QuadratureWarning
 from ..kernels import dense_gram
 from ._style import ACCENT, FAINT, INK, SECOND, first_of_each, new_figure
 
@@ -211,7 +212,9 @@ def _process(found: Integral, values: Array, j: int) -> tuple[Array, Array, floa
     # enough to be inverted; the rule itself needs no inverse
     inverse = np.linalg.inv(K + (n * rule.reg + 1e-9 * float(np.trace(K)) / n) * np.eye(n))
     constant = float(inverse.sum(0) @ values / inverse.sum()) if rule.weighting == "normalised" else 0.0
-    own = rule.integrate(values, return_std=True)[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QuadratureWarning)  # it was said when the integral was found
+        own = rule.integrate(values, return_std=True)[1]
     caution = float(np.ravel(found.std)[j]) / own if own > 0 else 1.0
     return inverse, inverse @ (values - constant), constant, caution**2 * float(rule.scale(values))
 
