@@ -64,11 +64,10 @@ class SampledSpectrum(Spectrum):
 
     def without(self, taken: Array) -> SampledSpectrum:
         """The same spectrum, from which points that are taken are not drawn."""
-        known = {row.tobytes() for row in np.ascontiguousarray(taken)}
-        if not known:
+        if not len(taken):
             return self
         out = copy.copy(self)
-        out._free = np.array([row.tobytes() not in known for row in np.ascontiguousarray(self.pool)])
+        out._free = ~found_in(self.pool, taken)
         return out
 
     @property
@@ -135,3 +134,9 @@ def draw_by_mass(mass: Array, n: int, rng: np.random.Generator) -> tuple[Array, 
     ends *= n / ends[-1]
     chosen = order[np.searchsorted(ends, rng.random() + np.arange(n), side="right").clip(0, len(mass) - 1)]
     return chosen, inclusion[chosen]
+
+
+def found_in(points: Array, others: Array) -> Array:
+    """Which points (n,) are among others, to the last digit."""
+    known = {row.tobytes() for row in np.ascontiguousarray(others)}
+    return np.array([row.tobytes() in known for row in np.ascontiguousarray(points)], dtype=bool)

@@ -12,11 +12,11 @@ from .._linalg import pivoted_cholesky
 from .._typing import Array
 from ..features import Recipe
 from ..features._herding import Pool, herd
-from ..features._sampled_spectrum import SampledSpectrum
+from ..features._sampled_spectrum import SampledSpectrum, found_in
 from ..kernels import dense_gram
 from ..kernels._determinantal import draw_projection
 from ..kernels._spectrum import Spectrum
-from ._source import Aim, found_in
+from ._source import Aim
 
 # The leverage density has the regulariser at which so many terms count, in nodes. Measured on Gaussian kernels in one to
 # three dimensions and on the Brownian one: from a quarter to a half is best, at twice the nodes it is worse than chance.

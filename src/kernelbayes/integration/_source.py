@@ -17,7 +17,7 @@ from ..embeddings._exact import components, placed
 from ..features import Recipe, Subspace, default_recipe
 from ..features._herding import Pool
 from ..features._landmark import EXACT_POINTS
-from ..features._sampled_spectrum import SampledSpectrum, draw_by_mass
+from ..features._sampled_spectrum import SampledSpectrum, draw_by_mass, found_in
 from ..kernels import Kernel
 from ..kernels._distributions import (
     Distribution,
@@ -216,12 +216,6 @@ class PointSource(Source):
     def stand_in(self) -> tuple[Array, Array | None, str]:
         """The sample itself."""
         return self.points, self.weights, f"the sample of {len(self.points):,} points"
-
-
-def found_in(points: Array, others: Array) -> Array:
-    """Which points (n,) are among others, to the last digit."""
-    known = {row.tobytes() for row in np.ascontiguousarray(others)}
-    return np.array([row.tobytes() in known for row in np.ascontiguousarray(points)], dtype=bool)
 
 
 def read_source(distribution: Any) -> Source:
