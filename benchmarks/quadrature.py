@@ -168,6 +168,18 @@ def _dpp_ours(d, fitted):
     return {"seconds": best, "first": first, "also": _agreement_ours() if fitted else f"rank {len(spectrum)}"}
 
 
+def _features(d):
+    """The bare features of `_spectrum`, not decomposed: the peer does that itself, and must not pay for it twice."""
+    import numpy as np
+
+    import kernelbayes as kb
+    from kernelbayes.features._landmark import factored
+
+    X = _pool(d)
+    features, gram = factored(*kb.Subspace(RANK[d])._fit(kb.Gaussian(1.0), X, np.random.default_rng(0)))
+    return gram.factor if hasattr(gram, "factor") else features._coordinates(X)
+
+
 def _dpp_dppy(d, fitted):
     """In its dual form, of the very features of ours; it prints what it does, which must not get into our output."""
     import contextlib
@@ -179,10 +191,7 @@ def _dpp_dppy(d, fitted):
     rng = np.random.RandomState(0)
 
     def process():
-        # eigenvalues below rounding come out negative, and their roots not at all: only the span that counts
-        spectrum = _spectrum(d)
-        coordinates = spectrum._factor @ (spectrum._map * np.sqrt(spectrum.eigenvalues))
-        return FiniteDPP("likelihood", L_gram_factor=np.ascontiguousarray(coordinates.T))
+        return FiniteDPP("likelihood", L_gram_factor=np.ascontiguousarray(_features(d).T))
 
     def run():
         held = kept if fitted else process()
