@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._designs import unit_sequence
-from .._linalg import pivoted_cholesky
+from .._linalg import FactorisationError, pivoted_cholesky
 from .._typing import Array
 from ..features import Recipe
 from ..features._herding import Pool, herd
@@ -130,19 +130,18 @@ def greedy(plan: Plan) -> Nodes:
     kernel = plan.aim.kernel
     candidates = np.concatenate([plan.before, plan.candidates()])
     pool = Pool((kernel, candidates))
-    found = pivoted_cholesky(
-        pool.diagonal(),
-        pool.row,
-        rank=plan.total,
-        tol=_LEFT,
-        target=plan.aim.embedding._evaluate(candidates),
-        first=len(plan.before),
-    )
-    new = found.pivots[found.pivots >= len(plan.before)][: plan.count]
+    target, before = plan.aim.embedding._evaluate(candidates), len(plan.before)
+    try:
+        found = pivoted_cholesky(
+            pool.diagonal(), pool.row, rank=plan.total, tol=_LEFT, target=target, first=before
+        ).pivots
+    except FactorisationError:  # what is left of the kernel has been divided by until it was rounding
+        found = np.arange(before)
+    new = found[found >= before][: plan.count]
     if len(new) < plan.count:
         raise ValueError(
-            f"after {len(plan.before) + len(new)} nodes the kernel is known to rounding at all candidates, so that "
-            f"n={plan.total} cannot be chosen greedily; take fewer nodes, a shorter lengthscale or nodes='dpp'"
+            f"before there are n={plan.total} nodes the kernel is known to rounding at all candidates, so that they cannot "
+            "be chosen greedily; take fewer nodes, a shorter lengthscale or nodes='dpp'"
         )
     return Nodes(candidates[new], None)
 
