@@ -50,7 +50,7 @@ def _two_samples(X: ArrayLike, Y: ArrayLike, kernel: Kernel | None) -> tuple[Arr
         kernel = default_kernel(np.concatenate([X, Y]), "the pooled sample")
     X, Y = check_kernel(kernel)._check_pair(X, Y)
     if len(X) < 2 or len(Y) < 2:
-        raise ValueError(f"each sample needs at least two points, got {len(X)} and {len(Y)}")
+        raise ValueError(f"X and Y need at least two points each, got {len(X)} and {len(Y)}")
     return X, Y, kernel
 
 

@@ -287,7 +287,7 @@ def _from_scipy(value: Any) -> Simple | None:
     else:
         return None
     if np.ndim(numbers) > 1 or not np.isfinite(numbers).all():
-        raise ValueError(f"a {value.dist.name} needs one finite location and one positive scale")
+        raise ValueError(f"the distribution {value.dist.name} needs one finite location and one positive scale")
     return Independent((make(*numbers),))
 
 
