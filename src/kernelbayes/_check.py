@@ -14,8 +14,9 @@ import numpy as np
 
 from ._typing import Array
 
-# Sizes between which squares, and products of two squares, neither overflow nor vanish. What lies beyond is refused here,
-# once, and not met in each formula: a change of units is all that it takes.
+# Sizes between which squares, and products of two squares, neither overflow nor vanish. Data beyond the largest, settings
+# beyond either, and data that varies by less than the smallest where a scale is read off it, are refused, once, and not met
+# in each formula: a change of units is all that it takes.
 SMALLEST, LARGEST = 1e-100, 1e100
 # A count beyond this could be neither held nor waited for.
 _MOST = 10**8
@@ -53,23 +54,18 @@ def _as_numbers(value: Any, name: str) -> Array:
         raise ValueError(f"{name} holds {found} that cannot be read as numbers") from None
 
 
-def _finite(array: Array, name: str) -> Array:
+def _finite(array: Array, name: str, largest: float = LARGEST) -> Array:
     if array.ndim == 0 and not np.isfinite(array):
         raise ValueError(f"{name} must be finite, got {array}")
     if not np.isfinite(array).all():
         kind = "NaN" if np.isnan(array).any() else "infinity"
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} contains {kind} (first at index {where}); remove or fill such values first")
-    return _in_range(array, name)
-
-
-def _in_range(array: Array, name: str) -> Array:
-    """Finite numbers whose largest is zero or of a size that can be squared."""
     size = max(float(array.max(initial=0.0)), -float(array.min(initial=0.0)))
-    if size > LARGEST:
-        raise ValueError(f"{name} is as large as {size:.3g}, and numbers beyond {LARGEST:g} are refused; change its units")
-    if 0.0 < size < SMALLEST:
-        raise ValueError(f"{name} is at most {size:.3g}, and numbers all below {SMALLEST:g} are refused; change its units")
+    if size > largest:
+        raise ValueError(
+            f"{name} is as large as {size:.3g}, and numbers beyond {largest:g} are refused; change its units"
+        )
     return array
 
 
@@ -84,7 +80,7 @@ def numbers(value: Any, name: str) -> Array:
     return _finite(_as_numbers(value, name), name)
 
 
-def vectors(value: Any, name: str, *, width: int | None = None) -> Array:
+def vectors(value: Any, name: str, *, width: int | None = None, largest: float = LARGEST) -> Array:
     """A finite float64 table (n, d); a 1-d array is read as n points on the line."""
     array = _as_numbers(value, name)
     if array.ndim == 1:
@@ -94,7 +90,7 @@ def vectors(value: Any, name: str, *, width: int | None = None) -> Array:
     _not_empty(array, name)
     if width is not None and array.shape[1] != width:
         raise ValueError(f"{name} has {array.shape[1]} columns where {width} were expected")
-    return _finite(array, name)
+    return _finite(array, name, largest)
 
 
 def arrays(value: Any, name: str) -> Array:
@@ -146,13 +142,13 @@ def weights(value: Any, name: str, size: int) -> Array:
     return array
 
 
-def positive(value: Any, name: str) -> float:
-    """One finite number above zero."""
+def positive(value: Any, name: str, *, smallest: float = SMALLEST, largest: float = LARGEST) -> float:
+    """One finite number above zero, of a size that can be squared."""
     number = scalar(value, name)
     if number <= 0:
         raise ValueError(f"{name} must be positive, got {number:g}")
-    if number < SMALLEST:
-        raise ValueError(f"{name} must be at least {SMALLEST:g}, got {number:g}")
+    if not smallest <= number <= largest:
+        raise ValueError(f"{name} must lie between {smallest:g} and {largest:g}, got {number:g}")
     return number
 
 
@@ -168,8 +164,6 @@ def scalar(value: Any, name: str) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, got {number}")
-    if abs(number) > LARGEST:
-        raise ValueError(f"{name} must not be beyond {LARGEST:g}, got {number:g}")
     return number
 
 

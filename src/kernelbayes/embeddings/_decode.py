@@ -64,7 +64,9 @@ class Decoding:
         with np.errstate(over="ignore", invalid="ignore"):
             found = w @ (X - w @ X if central else X) ** order
         if not np.isfinite(found).all():
-            raise ValueError(f"the moment of order={order} is not a finite number; take points in larger units, or a lower order")
+            raise ValueError(
+                f"the moment of order={order} is not a finite number; take points in larger units, or a lower order"
+            )
         return found
 
     def cdf(self, x: ArrayLike, raw: bool = False) -> Array:

@@ -73,5 +73,7 @@ def kernel_for(recipe: Recipe | None, kernel: Kernel | None) -> Kernel | None:
 def check_recipe(features: Any, name: str = "features") -> Recipe | None:
     """Refuse what is neither a way to represent points nor None, with one that is."""
     if features is not None and not isinstance(features, Recipe):
-        raise ValueError(f"{name} must be a representation such as kb.Subspace(500) or None, got {type(features).__name__}")
+        raise ValueError(
+            f"{name} must be a representation such as kb.Subspace(500) or None, got {type(features).__name__}"
+        )
     return features

@@ -206,7 +206,7 @@ class PrecomputedKernel(Kernel):
         self.matrix = matrix
 
     def _check(self, X: Any, name: str) -> Array:
-        points = _check.vectors(X, name, width=1)
+        points = _check.vectors(X, name, width=1, largest=np.inf)
         if points.min() < 0 or points.max() >= len(self.matrix) or (points % 1).any():
             raise ValueError(f"{name} must hold row numbers from 0 to {len(self.matrix) - 1} of the Gram matrix")
         return points

@@ -12,7 +12,6 @@ from .._typing import AnyArray, Array
 from ._base import Kernel
 from ._stationary import _distances
 
-
 _MOST_LEVELS = 12  # with 4^12 cells a point
 
 

@@ -85,7 +85,7 @@ def _integral(kernel: Kernel, P: Distribution, Q: Distribution) -> Any:
     except OutOfReach:
         kinds = dict.fromkeys(p.kind for p in (P, Q) if p.kind != "independent fixed columns")
         what = f"{type(kernel).__name__} with {' and '.join(kinds)} in {Q.dimension}-d"
-        raise NoClosedForm(f"no closed form is known for the kernel {what}") from None
+        raise NoClosedForm(f"no closed form is known for {what}") from None
 
 
 # ------------------------------------------------------------------------------------ one function per kernel
