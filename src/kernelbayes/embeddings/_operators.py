@@ -57,7 +57,7 @@ class CrossCovariance:
     ):
         self.kernel_x, self.kernel_y = check_kernel(kernel_x, "kernel_x"), check_kernel(kernel_y, "kernel_y")
         self.x, self.y = kernel_x._check(X, "X"), kernel_y._check(Y, "Y")
-        if coefficients is not None and np.ndim(coefficients) == 2:
+        if coefficients is not None and _check.table(coefficients, "coefficients").ndim == 2:
             self.coefficients = _check.vectors(coefficients, "coefficients")
             if self.coefficients.shape != (len(self.x), len(self.y)) or centred:
                 raise ValueError("a matrix of coefficients needs shape (len(X), len(Y)) and centred=False")
