@@ -188,7 +188,7 @@ def option(value: Any, name: str, choices: tuple[Any, ...]) -> Any:
     """One of a few words."""
     if isinstance(value, (dict, set, slice)) or np.ndim(value) != 0 or value is np.ma.masked or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {_shown(value)}")
-    return value
+    return next(choice for choice in choices if choice is value or choice == value)
 
 
 def fits_memory(elements: int, what: str, instead: str) -> None:

@@ -80,7 +80,7 @@ def _without_gaps(value: Any, name: str) -> tuple[Any, Array]:
     if array.dtype.kind != "f":
         return value, np.ones(len(array), dtype=bool)
     present = np.isfinite(array) | np.isinf(array)
-    present = present.all(tuple(range(1, array.ndim)))
+    present = np.asarray(present.all(tuple(range(1, array.ndim))))
     return array[present], present
 
 
