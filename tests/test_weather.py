@@ -710,7 +710,8 @@ def bayes_one(X=FLAT, Z=FLAT, observed=NUMBER, rule=RULES, alpha=SHARE, normalis
     model = kb.KernelBayesRule(
         rule, K, K, reg=0.1, prior_reg=0.1, alpha=alpha if rule == "iw" else 0.0, normalise=normalise
     )
-    return decoded(model.fit(X, Z).posterior(observed, stats.norm()))
+    found = model.fit(X, Z).posterior(observed, stats.norm())
+    return found.mean(), found.std(), found.interval(0.9)
 
 
 @entry
@@ -1272,19 +1273,21 @@ def shown(name, case):
     return f"run({name!r}, {size}, {words})"
 
 
+SLOW = ("infer", "infer_settings", "quadrature", "integrate", "classifier_network", "learned_features")
+SLOW += ("task_gp_chosen", "conditional_chosen", "bayes_chosen", "classifier_chosen", "sparse_learned")
 KINDS = ("result", "refused", "moot", "failed")
 SETTINGS = hypothesis.settings(
-    max_examples=12,
     derandomize=True,
     deadline=None,
     database=None,
+    phases=[hypothesis.Phase.generate],  # a case is short as it is, and shrinking one that compiles takes minutes
     suppress_health_check=list(hypothesis.HealthCheck),
 )
 
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_bad_weather(name):
-    @SETTINGS
+    @hypothesis.settings(SETTINGS, max_examples=4 if name in SLOW else 12)
     @hypothesis.given(cases(name))
     def tried(case):
         kind, why = outcome(name, **case)
@@ -1304,7 +1307,7 @@ def sweep(name, examples, seed):
     counts, failures, start = collections.Counter(), {}, time.process_time()
 
     @hypothesis.seed(seed)
-    @hypothesis.settings(SETTINGS, max_examples=examples, derandomize=False, phases=[hypothesis.Phase.generate])
+    @hypothesis.settings(SETTINGS, max_examples=examples, derandomize=False)
     @hypothesis.given(cases(name))
     def tried(case):
         kind, why = outcome(name, **case)
