@@ -32,7 +32,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Row:
-    """A job. Its title names sizes in braces; `why` is for when something asked is missed."""
+    """A job. Its title names sizes in braces; `why` is for when something asked is missed, or the peer is faster."""
 
     name: str
     title: str
@@ -99,8 +99,8 @@ def _beside(names, compare):
 def growth(power: float, text: str, slack: float = 1.5) -> Asked:
     """Seconds grow no faster than this power of the size, but for a factor over the whole range of sizes."""
 
-    def met(ours: Found, _: Found | None) -> bool:
-        (small, before), *_, (large, after) = ours["growth"]
+    def met(ours: Found, peer: Found | None) -> bool:
+        (small, before), (large, after) = ours["growth"][0], ours["growth"][-1]
         return after / before <= slack * (large / small) ** power
 
     return Asked(text, met)

@@ -65,23 +65,22 @@ def measure(request: str, limit: float) -> dict[str, Any]:
 def _answer(request: str, limit: float) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks._contender", request]
     environment = {**os.environ, **THREADS, "JAX_PLATFORMS": "cpu"}
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command,
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # so that its own workers end with it
-    )
-    try:
-        answer, errors = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"took longer than {limit:g} s"}
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        start_new_session=True,  # a group of its own, so that its workers end with it
+    ) as process:
+        try:
+            answer, errors = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            return {"failed": f"took longer than {limit:g} s"}
+        finally:
+            if process.poll() is None:  # too late, or an interrupt
+                os.killpg(process.pid, signal.SIGKILL)
     if process.returncode < 0:
         return {"failed": f"ended by signal {-process.returncode}"}
     if process.returncode:

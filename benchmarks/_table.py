@@ -1,7 +1,7 @@
 """The table: a line for each row, and below it a note for each row that has something to explain.
 
-A row that misses something asked carries `why`, beside its definition, into its note. A quick row is marked and not judged:
-what is asked is asked of the full size.
+A row that misses something asked, or is slower than its peer, carries `why`, beside its definition, into its note. A quick
+row is marked and not judged: what is asked is asked of the full size.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def markdown(rows: Sequence[Row], record: Mapping[str, Any]) -> str:
         return "Nothing has been measured yet.\n"
     lines = [line(row, record[row.name]) for row in shown]
     notes = [text for row in shown if (text := note(row, record[row.name]))]
-    return "\n\n".join(["\n".join([HEADER, *lines]), *notes, measured_on(record)]) + "\n"
+    return "\n\n".join(["\n".join([HEADER, *lines]), *notes, *filter(None, [measured_on(record)])]) + "\n"
 
 
 def line(row: Row, entry: Mapping[str, Any]) -> str:
@@ -65,9 +65,8 @@ def note(row: Row, entry: Mapping[str, Any]) -> str:
     ]
     if ours.get("growth"):
         parts.append("Ours: " + ", ".join(f"{seconds:.3g} s at {size:,}" for size, seconds in ours["growth"]))
-    if (missing := missed(row, entry)) and row.why:
-        asked = ", ".join(item.text for item in missing)
-        parts.insert(0, f"Missed: {asked}. Why, and what would meet it: {row.why.rstrip('.')}")
+    if fault := _fault(row, entry):
+        parts.insert(0, f"{fault}. Why, and what would meet it: {row.why}" if row.why else fault)
     return f"[^{row.name}]: {'. '.join(parts)}." if parts else ""
 
 
@@ -78,6 +77,16 @@ def missed(row: Row, entry: Mapping[str, Any]) -> list[Asked]:
         return []
     beside = None if _missing(peer) else peer
     return [asked for asked in row.asked if asked.met(ours, beside) is False]
+
+
+def _fault(row: Row, entry: Mapping[str, Any]) -> str:
+    """What is missed, or else that the peer is faster where no ratio was asked."""
+    if missing := missed(row, entry):
+        return f"Missed: {', '.join(asked.text for asked in missing)}"
+    ours, peer = entry["ours"], entry["peer"]
+    if entry.get("quick") or peer is None or _missing(ours) or _missing(peer) or peer["seconds"] >= ours["seconds"]:
+        return ""
+    return "Slower than the peer"
 
 
 def title(row: Row, entry: Mapping[str, Any]) -> str:
@@ -123,6 +132,8 @@ def _asked(row: Row, entry: Mapping[str, Any]) -> str:
 
 
 def _warm_up(found: Found) -> str:
+    if "first" not in found:  # as in records of before it was kept for peers
+        return ""
     extra = found["first"] - found["seconds"]
     return f"{extra:.2g} s" if extra > 0 else "in the time"
 
