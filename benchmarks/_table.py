@@ -64,7 +64,7 @@ def note(row: Row, entry: Mapping[str, Any]) -> str:
         if found.get(key)
     ]
     if ours.get("growth"):
-        parts.append("Ours: " + ", ".join(f"{seconds:.3g} s at {size:,}" for size, seconds in ours["growth"]))
+        parts.append("Ours: " + ", ".join(f"{_number(seconds)} s at {size:,}" for size, seconds in ours["growth"]))
     if fault := _fault(row, entry):
         parts.insert(0, f"{fault}. Why, and what would meet it: {row.why}" if row.why else fault)
     return f"[^{row.name}]: {'. '.join(parts)}." if parts else ""
@@ -109,13 +109,13 @@ def _missing(found: Found | None) -> str:
 
 
 def _seconds(found: Found | None) -> str:
-    return f"{found['seconds']:.3g} s" if found and not _missing(found) else ""
+    return f"{_number(found['seconds'])} s" if found and not _missing(found) else ""
 
 
 def _ratio(ours: Found, peer: Found | None) -> str:
     if peer is None or _missing(ours) or _missing(peer):
         return ""
-    return f"{peer['seconds'] / ours['seconds']:.3g}"
+    return _number(peer["seconds"] / ours["seconds"])
 
 
 def _asked(row: Row, entry: Mapping[str, Any]) -> str:
@@ -139,7 +139,11 @@ def _warm_up(found: Found) -> str:
 
 
 def _quality(found: Found) -> str:
-    return ", ".join(f"{name} {value:.4g}" for name, value in found.get("quality", {}).items())
+    return ", ".join(f"{name} {_number(value, 4)}" for name, value in found.get("quality", {}).items())
+
+
+def _number(value: float, digits: int = 3) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
 
 
 def _both(show, ours: Found, peer: Found | None) -> str:

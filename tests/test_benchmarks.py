@@ -117,6 +117,11 @@ def test_a_row_that_meets_what_is_asked_has_no_note():
     assert shown.endswith("Measured on: date 2026-01-01, cores 2.\n")
 
 
+def test_large_numbers_are_written_out():
+    shown = _shown(_row_of(), _entry(_found(0.001), _found(2.5)))
+    assert "| 2.5 s | 0.001 s | 2,500 |" in shown
+
+
 def test_a_miss_says_why():
     shown = _shown(_row_of(), _entry(_found(0.1), _found(0.15)))
     assert "**missed** (ratio of at least 2)" in shown
