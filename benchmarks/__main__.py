@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,4 +76,9 @@ def keep(path: Path, record: dict) -> None:
 
 
 if __name__ == "__main__":
+    for ending in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # also in the background, where the first is ignored: a contender must end too
+        signal.signal(ending, signal.default_int_handler)
     sys.exit(main())
