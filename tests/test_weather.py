@@ -432,14 +432,12 @@ def pyramid(X=Points(width=4, low=0.0), levels=Climate({"1": 1, "0": 0}, SINGLE)
 
 @entry
 def precomputed(matrix=Points(width=12), X=LABELS):
-    matrix = (
-        matrix @ matrix.T if isinstance(matrix, np.ndarray) and matrix.dtype == float and matrix.ndim == 2 else matrix
-    )
+    matrix = matrix @ matrix.T if type(matrix) is np.ndarray and matrix.dtype == float and matrix.ndim == 2 else matrix
     return kb.PrecomputedKernel(matrix).gram(X)
 
 
 @entry
-def function_kernel(function=Climate({"equal": lambda a, b: float(np.all(a == b))}, OF_TWO), X=LABELS):
+def function_kernel(function=Climate({"equal": lambda a, b: float(np.all(a == b))}, OF_TWO, but=("class",)), X=LABELS):
     return kb.FunctionKernel(function).gram(X)
 
 

@@ -6,6 +6,7 @@ here is seen by a compiler: values that JAX is tracing never get this far.
 
 from __future__ import annotations
 
+import decimal
 import math
 import os
 from typing import Any
@@ -22,10 +23,14 @@ SMALLEST, LARGEST = 1e-100, 1e100
 _MOST = 10**8
 
 
-def table(value: Any, name: str) -> Array:
-    """An array of any type and shape, or a ValueError that says why it cannot be one."""
+def _refuse_sparse(value: Any, name: str) -> None:
     if hasattr(value, "toarray"):
         raise ValueError(f"{name} is a sparse matrix, which is not supported; pass {name}.toarray()")
+
+
+def table(value: Any, name: str) -> Array:
+    """An array of any type and shape, or a ValueError that says why it cannot be one."""
+    _refuse_sparse(value, name)
     if hasattr(value, "__next__"):
         raise ValueError(f"{name} is an iterator, which can be read only once; pass list({name})")
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
@@ -117,6 +122,7 @@ def labels(value: Any, name: str) -> Array:
 
 def objects(value: Any, name: str) -> Array:
     """Any Python objects as a 1-d object array, so that they can be counted and indexed like points."""
+    _refuse_sparse(value, name)
     if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
         return _not_empty(value, name)
     if isinstance(value, (str, bytes, dict, set)) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0:
@@ -154,7 +160,9 @@ def positive(value: Any, name: str, *, smallest: float = SMALLEST, largest: floa
 
 def scalar(value: Any, name: str) -> float:
     """One finite real number."""
-    if isinstance(value, (str, bytes, dict, set)) or np.ndim(value) != 0 or np.iscomplexobj(value):
+    # a Decimal does not mix with floats, wherever the setting is used as it was given
+    strange = isinstance(value, (str, bytes, dict, set, decimal.Decimal))
+    if strange or np.ndim(value) != 0 or np.iscomplexobj(value):
         raise ValueError(f"{name} must be one number, got {_shown(value)}")
     try:
         number = math.nan if value is np.ma.masked else float(value)

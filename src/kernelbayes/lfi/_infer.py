@@ -272,7 +272,9 @@ def _posed(
     try:
         names = _names(runs, statistics)
         y = _check.numbers(observed, "observed") if elsewhere else _observation(observed, runs, names)
-        return Problem(prior, y, runs.parameters, runs.outputs, names, rng, progress=progress)
+        return Problem(
+            prior, y, runs.parameters, _check.numbers(runs.outputs, "outputs"), names, rng, progress=progress
+        )
     except ValueError as error:
         error.runs = runs  # type: ignore[attr-defined]
         error.add_note("The finished runs are in the attribute `runs` of this error.")
