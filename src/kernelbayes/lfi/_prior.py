@@ -117,7 +117,7 @@ class Prior:
         """
         n, start = _check.count(n, "n", at_least=0), _check.count(start, "start", at_least=0)
         kind = _check.option(kind, "kind", DESIGNS)
-        seed = _check.count(random_state, "random_state", at_least=0)
+        seed = _check.count(random_state, "random_state", at_least=0, at_most=2**64 - 1)
         z = _sequence(kind, self.dimension, start, start + n, seed)
         out, left = [], 0
         for block in self._blocks:
