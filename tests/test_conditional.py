@@ -360,7 +360,7 @@ def test_streaming_gives_the_same_fit(monkeypatch, capsys):
     held = kb.ConditionalEmbedding(**settings).fit(X, Y)
     monkeypatch.setattr(landmark, "_HELD_ELEMENTS", 10)
     monkeypatch.setattr(base, "_BLOCK_ELEMENTS", 40 * 25)
-    streamed = kb.ConditionalEmbedding(**settings, verbose=True).fit(X, Y)
+    streamed = kb.ConditionalEmbedding(**settings, progress=True).fit(X, Y)
     assert "fitting: 100%" in capsys.readouterr().err
     assert isinstance(streamed._gram, landmark.Streamed)
     np.testing.assert_allclose(streamed.predict(X_new), held.predict(X_new), atol=1e-9)

@@ -68,7 +68,7 @@ from .kernels import (
     positive,
     unit_interval,
 )
-from .kernels._distributions import Mixture, NoClosedForm
+from .kernels._distributions import Mixture, NoClosedFormError
 from .learning import MLP, BoundWarning, ConvNet, LearnedFeatures, Optimum, learn_features, minimise
 from .lfi import Calibration, ParameterPosterior, PredictiveCheck, Prior, calibrate, infer
 from .regression import DeconditionalEmbedding, SparseRegression, TaskTransformedGP
@@ -115,7 +115,7 @@ __all__ = [
     "MercerExpansion",
     "Mixture",
     "Neural",
-    "NoClosedForm",
+    "NoClosedFormError",
     "OneHot",
     "Optimum",
     "ParameterPosterior",

@@ -60,7 +60,7 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
         ard: learn one lengthscale per column of x instead of one for all. Only with `kernel=None`.
         selection: how hyperparameters are chosen: "loo" (closed-form leave-one-out) or "validation" (five folds with
             the penalty of Hsu's equation 2.52).
-        verbose: show a progress bar while a large sample is streamed.
+        progress: show a bar while a large sample is streamed; None: on a terminal when it takes more than a moment.
         random_state: seed for whatever is drawn at random (subspaces, subsamples for the choice of hyperparameters).
 
     Attributes:
@@ -95,7 +95,7 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
         intercept: bool = True,
         ard: bool = False,
         selection: str = "loo",
-        verbose: bool = False,
+        progress: bool | None = None,
         random_state: RandomState = None,
     ):
         self.kernel = kernel
@@ -105,7 +105,7 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
         self.intercept = intercept
         self.ard = ard
         self.selection = selection
-        self.verbose = verbose
+        self.progress = progress
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -174,8 +174,8 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
         Y = self.Y_ if self._has_mean() else np.zeros((len(self.Y_), 0))
         self.offset_ = Y.mean(0) if self.intercept else np.zeros(Y.shape[1])
         gram = self._gram
-        if self.verbose and isinstance(gram, Streamed):
-            gram = replace(gram, progress=True)
+        if isinstance(gram, Streamed):
+            gram = replace(gram, progress=self.progress)
         core, right = gram.normal_equations(np.concatenate([Y - self.offset_, targets], axis=1))
         self.reg_ = self._choose_reg(core, right[:, Y.shape[1] :], targets, rng)
         self.factor_ = conditional.operator(core, len(Y), self.reg_)

@@ -203,14 +203,14 @@ def test_the_fallback_is_reproducible():
     ids=["gamma", "list", "matern", "rational", "correlated laplace"],
 )
 def test_no_closed_form(distribution, kernel):
-    with pytest.raises(kb.NoClosedForm, match="no closed form is known"):
+    with pytest.raises(kb.NoClosedFormError, match="no closed form is known"):
         kb.AnalyticEmbedding(distribution, kernel)
 
 
 def test_two_known_distributions_may_still_have_no_closed_form_together():
     correlated = kb.AnalyticEmbedding(stats.multivariate_normal(np.zeros(2), COV), kb.Gaussian())
     box = kb.AnalyticEmbedding([stats.uniform(), stats.uniform()], kb.Gaussian())
-    with pytest.raises(kb.NoClosedForm):
+    with pytest.raises(kb.NoClosedFormError):
         correlated.inner(box)
 
 

@@ -284,9 +284,9 @@ def test_products_of_kernels_on_columns_have_closed_forms():
     embedding = kb.AnalyticEmbedding(distribution, kernel)
     assert np.allclose(embedding(found.points), kernel.gram(found.points, grid) @ mass, atol=1e-8)
     assert embedding.norm() ** 2 == pytest.approx(mass @ kernel.gram(grid) @ mass, rel=1e-6)
-    with pytest.raises(kb.NoClosedForm):
+    with pytest.raises(kb.NoClosedFormError):
         kb.AnalyticEmbedding(distribution, kb.Gaussian().on(0) * kb.Gaussian().on(0))
-    with pytest.raises(kb.NoClosedForm):
+    with pytest.raises(kb.NoClosedFormError):
         kb.AnalyticEmbedding(stats.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]]), kernel)
 
 

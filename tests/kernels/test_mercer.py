@@ -264,7 +264,7 @@ class TestBadInput:
         ],
     )
     def test_no_expansion_is_known(self, kernel, distribution):
-        with pytest.raises(kb.NoClosedForm, match="known"):
+        with pytest.raises(kb.NoClosedFormError, match="known"):
             kb.mercer(kernel, distribution)
 
     def test_arguments(self):

@@ -178,7 +178,7 @@ def test_many_rows_are_streamed_to_the_same_sums(monkeypatch):
     U = np.random.default_rng(1).normal(size=(7, 2))
     held = given(U).fit(X, y)
     monkeypatch.setattr("kernelbayes.features._landmark._HELD_ELEMENTS", 100)
-    streamed = given(U, verbose=True).fit(X, y)
+    streamed = given(U, progress=True).fit(X, y)
     assert streamed.predict(NEW) == pytest.approx(held.predict(NEW), abs=1e-9)
     assert streamed.log_marginal_likelihood_ == pytest.approx(held.log_marginal_likelihood_, rel=1e-9)
 

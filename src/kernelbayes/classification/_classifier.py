@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _check
 from .._estimator import check_kinds, check_points, check_sample
 from .._linalg import Dense, WeightedRidge
+from .._progress import progress_bar
 from .._summary import Summary
 from .._typing import Array, ArrayLike, RandomState
 from ..features import DenseFeatures, Recipe, Subspace, default_recipe, kernel_for
@@ -67,7 +68,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
             points, or on 1,024 of more, at once.
         calibration: "loo", or None for clip-normalised probabilities (3.6).
         class_weight: "balanced", or a dictionary from label to weight, as in scikit-learn.
-        verbose: show the progress of batches and of blocks of a large sample.
+        progress: show a bar; None: on a terminal when it takes more than a moment.
         random_state: seed for whatever is drawn at random.
 
     Attributes:
@@ -103,7 +104,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         batch_size: int | None = None,
         calibration: str | None = "loo",
         class_weight: dict[Any, float] | str | None = None,
-        verbose: bool = False,
+        progress: bool | None = None,
         random_state: RandomState = None,
     ):
         self.kernel = kernel
@@ -115,7 +116,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         self.batch_size = batch_size
         self.calibration = calibration
         self.class_weight = class_weight
-        self.verbose = verbose
+        self.progress = progress
         self.random_state = random_state
 
     # ------------------------------------------------------------------------------------------------ fitting
@@ -215,12 +216,13 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         """Rows whose features fit in memory, with a progress bar if wanted."""
         size = max(1, _BLOCK_ELEMENTS // max(self.features_.rank, 1))
         starts = range(0, n, size)
-        if self.verbose and len(starts) > 1:
-            from tqdm.auto import tqdm
-
-            starts = tqdm(starts, desc=doing, unit="block")
+        bar = None if len(starts) == 1 else progress_bar(len(starts), doing, self.progress, unit=" blocks")
         for start in starts:
             yield slice(start, start + size)
+            if bar is not None:
+                bar.update()
+        if bar is not None:
+            bar.close()
 
     # ------------------------------------------------------------------------------------- hyperparameters
 
@@ -245,7 +247,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
             self.reg_ *= float(np.sqrt(learned_on / len(sample.X)))
 
     def _descend(self, sample: Labelled, given: Kernel | None, rng: np.random.Generator) -> None:
-        search = Search(str(self.learn), self.multiplier, self.batch_size, progress=self.verbose or None)
+        search = Search(str(self.learn), self.multiplier, self.batch_size, progress=self.progress)
         fixed = () if self.reg is None else ("reg",)
         if given is not None and (given._evaluates_on_host or not given._takes_vectors):
             self.kernel_ = given

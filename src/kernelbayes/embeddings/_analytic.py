@@ -11,7 +11,7 @@ import numpy as np
 from .. import _check
 from .._typing import Array, ArrayLike, RandomState
 from ..kernels import Kernel, check_kernel
-from ..kernels._distributions import NoClosedForm, read_distribution
+from ..kernels._distributions import NoClosedFormError, read_distribution
 from ..kernels._integrals import double_integral, mean_integral
 from . import _exact
 from ._mean import Embedding, MeanEmbedding, evaluate_function
@@ -22,7 +22,7 @@ class AnalyticEmbedding(Embedding):
     r"""The exact embedding :math:`\mu(x) = \int k(x, y)\, dP(y)` of a known distribution.
 
     `distribution` is a frozen `scipy.stats` normal, uniform or multivariate normal, a list of one-dimensional ones
-    (independent columns), or a `kb.Mixture`. Raises `kb.NoClosedForm` where the integral has no closed form here; `kb.embed`
+    (independent columns), or a `kb.Mixture`. Raises `kb.NoClosedFormError` where there is no closed form here; `kb.embed`
     falls back on samples instead. It takes part in inner products and distances with any other embedding, and is asked for
     numbers by the same methods as a `kb.MeanEmbedding`, which here are exact.
 
@@ -145,7 +145,7 @@ def embed(
     """
     try:
         return AnalyticEmbedding(distribution, kernel)
-    except NoClosedForm as reason:
+    except NoClosedFormError as reason:
         count = _check.count(samples, "samples", at_least=2)
         points = _draw(distribution, count, _check.generator(random_state))
         embedding = MeanEmbedding(points, kernel=kernel)

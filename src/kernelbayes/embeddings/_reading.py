@@ -15,7 +15,7 @@ from .._typing import Array
 from ..features import Features
 from ..features._landmark import DenseFeatures, LandmarkFeatures
 from ..kernels import Gaussian, Kernel, matmul
-from ..kernels._distributions import Distribution, NoClosedForm, is_distribution
+from ..kernels._distributions import Distribution, NoClosedFormError, is_distribution
 from ..kernels._integrals import mean_integral
 from ._analytic import AnalyticEmbedding, embed
 from ._mean import Embedding, MeanEmbedding
@@ -85,7 +85,7 @@ def _values(features: LandmarkFeatures | DenseFeatures, sample: Weighted) -> Arr
     if sample.distribution is not None:
         try:
             return mean_integral(features.kernel, sample.distribution, features.points)
-        except NoClosedForm:
+        except NoClosedFormError:
             pass
     points, weights = _points(features, sample)
     if points.shape[1:] != features.points.shape[1:]:

@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
 from .._estimator import check_kinds
+from .._progress import progress_bar
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import Embedding, Weighted, herd_subset, read_weighted
 from ..features import Recipe, kernel_for
 from ..kernels import Kernel
 from ..kernels._distributions import is_distribution
 from ..rules.bayes import RULES
-from ._bayes_filter import _bar
 from ._belief import Belief
 from ._correction import Corrected
 from ._dynamics import Log
@@ -79,7 +79,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             of JAX in double precision.
         tune: how many settings to try, on sequences left out of the pairs and with 200 particles, for whatever was not
             given above; 0 for first guesses.
-        progress: show a progress bar while tuning; by default in a terminal.
+        progress: show a bar while tuning; None: on a terminal when it takes more than a moment.
         random_state: seed for whatever is drawn at random. A fitted filter gives the same answer whenever it is asked.
 
     Attributes:
@@ -215,7 +215,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         self.score_, self.trials_ = float("nan"), 0
         if held:
             budget = self.tune if len(searched.start) or self.reg is None else 1
-            with _bar(budget, self.progress) as bar:
+            with progress_bar(budget, "tuning", self.progress, leave=False) as bar:
                 settings, self.score_, self.trials_ = choose(
                     searched,
                     [fold._replace(log=self._reduced(fold.log)) for fold in held],

@@ -13,7 +13,7 @@ from .._linalg import eigh
 from .._typing import Array
 
 
-class NoClosedForm(ValueError):
+class NoClosedFormError(ValueError):
     """The integral of this kernel against this distribution is not among those known here."""
 
 
@@ -292,9 +292,9 @@ def _from_scipy(value: Any) -> Simple | None:
 
 
 def read_distribution(value: Any, what: str) -> Distribution:
-    """A distribution with closed forms, or `NoClosedForm`."""
+    """A distribution with closed forms, or `NoClosedFormError`."""
     distribution = as_distribution(value)
     if distribution is None:
         name = getattr(getattr(value, "dist", None), "name", type(value).__name__)
-        raise NoClosedForm(f"no closed form is known for {what} with the distribution {name}")
+        raise NoClosedFormError(f"no closed form is known for {what} with the distribution {name}")
     return distribution

@@ -188,11 +188,11 @@ def tune_kernel(
     bounds = {"kernel.lengthscale": (kernel.lengthscale.min() / REACH, kernel.lengthscale.max() * REACH)}
     bounds |= {"reg": REG_BOUNDS} if reg is None else {}
     fixed = () if reg is None else ("reg",)
-    found = minimise(objective, params, data, bounds=bounds, fixed=fixed, warn=False)
+    found = minimise(objective, params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
     moved = np.abs(np.log(found.params.kernel.lengthscale / params.kernel.lengthscale)).max()
     if moved > np.log(MOVED):
         first, data = found, (sample(found.params.kernel),)
-        found = minimise(objective, first.params, data, bounds=bounds, fixed=fixed, warn=False)
+        found = minimise(objective, first.params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
         evaluations = first.evaluations + found.evaluations
         found = dataclasses.replace(found, path=first.path + found.path, evaluations=evaluations)
     return _explained(found)
@@ -207,7 +207,7 @@ def tune_reg(F: Array, V: Array, *, scale: float, method: str, rng: np.random.Ge
     objective, bounds = _OBJECTIVES[method][1], {"reg": (scale * REG_BOUNDS[0], scale * REG_BOUNDS[1])}
     starts = [Regulariser(scale * start) for start in REG_STARTS]
     start = min(starts, key=lambda params: evaluate(objective, params, data))
-    return _explained(minimise(objective, start, data, bounds=bounds, warn=False))
+    return _explained(minimise(objective, start, data, bounds=bounds, warn=False, progress=False))
 
 
 def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int, *, scale: float) -> float:

@@ -88,7 +88,7 @@ def infer(
         statistics: names of the outputs.
         executor, store, timeout, vectorised, pass_dict, max_seconds, retry_failed: as in `kb.simulate`.
         random_state: seed of everything.
-        progress: show a bar.
+        progress: show a bar; None: on a terminal when it takes more than a moment.
         settings: of the method, such as `epsilon`, `lengthscale`, `reg`, `learn`, `epsilon_kernel` of "kelfi".
 
     Warns with `kb.PosteriorWarning` when the result should not be taken at face value; `posterior.problems` keeps it.

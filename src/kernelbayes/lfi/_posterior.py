@@ -172,7 +172,7 @@ class ParameterPosterior:
     def _smoothed_cache(self) -> Any:
         return smoothed_under(self.prior, self.prior.to_gaussian(self._draws_cache))
 
-    def map(self) -> Array:
+    def mode(self) -> Array:
         """The parameters (d,) of largest posterior density.
 
         Found from the best of the draws; of a method that has weighted points only, the point of largest density among
@@ -275,12 +275,6 @@ class ParameterPosterior:
     def to_csv(self, path: str | os.PathLike[str], n: int = 1000, random_state: RandomState = None) -> None:
         """Write n draws, a column for each parameter."""
         write_table(path, list(zip(self.names, self.sample(n, random_state).T, strict=True)))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file that `kb.load` reads; the simulator is not part of it."""
-        from .._persist import save
-
-        save(self, path)
 
     def _settled(self) -> ParameterPosterior:
         """Without the simulator, which cannot be saved."""

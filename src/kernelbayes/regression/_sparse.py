@@ -53,7 +53,7 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         restarts: further searches, from starts about the first, of which the best one counts. Few points have many places
             where a search may end, many points few.
         standardise: divide y by its standard deviation, column by column. The mean is always taken off.
-        verbose: show a bar while a fit goes on.
+        progress: show a bar; None: on a terminal when it takes more than a moment.
         random_state: seed of the choice of rows and of the first points.
 
     Attributes:
@@ -96,7 +96,7 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         steps: int = 100,
         restarts: int = 0,
         standardise: bool = True,
-        verbose: bool = False,
+        progress: bool | None = None,
         random_state: RandomState = None,
     ):
         self.points = points
@@ -111,7 +111,7 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         self.steps = steps
         self.restarts = restarts
         self.standardise = standardise
-        self.verbose = verbose
+        self.progress = progress
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -158,7 +158,7 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
             _check.count(self.rows, "rows", at_least=2),
             _check.count(self.steps, "steps"),
             _check.count(self.restarts, "restarts", at_least=0),
-            bool(self.verbose),
+            self.progress,
         )
 
     def _spread(self) -> float | None:
@@ -194,8 +194,8 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         points = np.asarray(params.points)
         self.features_ = IncompleteCholesky(tol=_TOLERANCE).fit(params.kernel, points)
         gram = represent(self.features_, X)
-        if self.verbose and isinstance(gram, Streamed):
-            gram = replace(gram, progress=True)
+        if isinstance(gram, Streamed):
+            gram = replace(gram, progress=self.progress)
         task = Task(*gram.normal_equations(z), (z * z).sum(0), len(z))
         sums = Sums(task, max(float(params.kernel._diag(X).sum()), float(np.trace(task.core))))
         F = self.features_._coordinates(points)
