@@ -175,6 +175,9 @@ def test_the_rules_can_be_broken():
 def test_import_leaves_heavy_libraries_alone():
     """None of these is imported, unless scikit-learn does so: it takes pandas where there is one."""
     heavy = {"matplotlib", "pandas", "arviz", "xarray", "dask", "optax", "tqdm", "sqlite3"}
-    code = f"import sys, jax, sklearn.base; before = set(sys.modules); import kernelbayes; print(*({heavy!r} & (set(sys.modules) - before)))"
+    code = (
+        "import sys, jax, sklearn.base; before = set(sys.modules); import kernelbayes; "
+        f"print(*({heavy!r} & (set(sys.modules) - before)))"
+    )
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert shown.split() == []
