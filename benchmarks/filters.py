@@ -42,7 +42,7 @@ def _model(n, rule="iw", **settings):
 def filter_ours():
     new, truth = circling(STEPS, 1)
     best, first, track = best_of(lambda: _model(1000).filter(new), 5)
-    return {"seconds": best, "first": first, "error": float(((track.mean - truth) ** 2).sum(1).mean())}
+    return {"seconds": best, "first": first, "error": float(((track.mean() - truth) ** 2).sum(1).mean())}
 
 
 def filter_authors():
@@ -85,7 +85,7 @@ def _per_step(sizes, rule, **settings):
     for n in sizes:
         model = _model(n, rule, **settings)
         model.filter(new[:3])
-        found.append(1000 * best_of(lambda m=model: m.filter(new).mean, 5)[0] / STEPS)
+        found.append(1000 * best_of(lambda m=model: m.filter(new).mean(), 5)[0] / STEPS)
     text = "ms per step: " + ", ".join(f"{ms:.3g} at n = {n:,}" for n, ms in zip(sizes, found, strict=True))
     return {"seconds": found[-1] * STEPS / 1000, "first": found[-1] * STEPS / 1000, "also": text}
 

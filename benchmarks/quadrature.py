@@ -251,8 +251,8 @@ def integral_ours():
         found.append(kb.integrate(wanted.f, wanted.distribution, EVALUATIONS, random_state=next(seeds), progress=False))
 
     best, first, _ = best_of(run, SEEDS)
-    error = np.median([abs(integral.mean - wanted.truth) for integral in found])
-    text = f"error and sd are medians of {SEEDS}: sd {np.median([integral.std for integral in found]):.2g}"
+    error = np.median([abs(integral.mean() - wanted.truth) for integral in found])
+    text = f"error and sd are medians of {SEEDS}: sd {np.median([integral.std() for integral in found]):.2g}"
     return {"seconds": best, "first": first, "error": float(error), "also": text}
 
 

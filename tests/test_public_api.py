@@ -20,8 +20,12 @@ RENEW = "python tests/test_public_api.py && git diff tests/public_api.txt"
 #: Where a user finds names: the public page, and what is left in subpackages.
 PAGES = {
     "kernelbayes": kernelbayes.__all__,
-    "kernelbayes.filters": ("Belief",),
+    "kernelbayes.embeddings": ("Health",),
+    "kernelbayes.filters": ("Belief", "TrackDiagnostics", "TrackScore"),
+    "kernelbayes.integration": ("MercerExpansion", "SampledSpectrum"),
+    "kernelbayes.learning": ("Optimum",),
     "kernelbayes.lfi": ("EpsilonKernel", "GaussianEpsilon", "IidEpsilon", "MMDEpsilon", "SpatioTemporalEpsilon"),
+    "kernelbayes.simulation": ("Failure",),
 }
 PUBLIC = {value for name in kernelbayes.__all__ if inspect.isclass(value := getattr(kernelbayes, name))}
 

@@ -227,10 +227,10 @@ def test_nodes_are_added_until_the_error_is_small_enough():
     better = rule.extend(4, tol=1e-3)
     assert better.worst_case_error <= 1e-3 < better.keep(np.arange(len(better) - 4)).worst_case_error
     with pytest.warns(kb.QuadratureWarning, match="with 12 nodes the worst-case error is"):
-        rule.extend(4, tol=1e-6, most=12)
+        rule.extend(4, tol=1e-6, max_n=12)
     assert rule.extend(3, tol=1.0) is rule
-    with pytest.raises(ValueError, match="most is the limit"):
-        rule.extend(3, most=12)
+    with pytest.raises(ValueError, match="max_n is the limit"):
+        rule.extend(3, max_n=12)
     with pytest.raises(ValueError, match="can be added once"):
         rule.extend(1, tol=1e-3, nodes=[[0.5]])
 

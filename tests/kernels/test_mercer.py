@@ -284,6 +284,6 @@ class TestBadInput:
         with pytest.raises(ValueError, match="reg"):
             found.leverage([0.0], -1.0)
         with pytest.raises(ValueError, match="negative"):
-            kb.SampledSpectrum(kb.Gaussian(), [0.0, 1.0], [2.0, -1.0])
+            kb.integration.SampledSpectrum(kb.Gaussian(), [0.0, 1.0], [2.0, -1.0])
         with pytest.raises(ValueError, match="features are for a sample"):
             kb.mercer(kb.Gaussian(), stats.norm(), features=kb.Subspace(5))

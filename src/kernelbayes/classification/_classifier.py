@@ -52,13 +52,13 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
     Args:
         kernel: kernel of x. By default Gaussian. If given, its parameters are where learning starts, beside lengthscales
             that the points suggest; with one lengthscale it takes the columns in the units they have.
+        features: representation of x, such as `kb.Subspace(1000)`, `kb.RandomFourier(1000)`, `kb.Neural(network)`. By
+            default exact up to 3,000 points, then a subspace of 1,000.
+        reg: regulariser per sample, if it is not to be chosen.
         learn: how hyperparameters are chosen. "bound": fit on the sample plus complexity, the bound (3.18); "validation":
             fit on a random half of it (3.19); "erm": fit on the sample alone, which overfits; "cv": five folds over a grid;
             "median": the lengthscale is the median distance between points in units of their spread, the regulariser from
             five folds; None: as given, or the median and a small regulariser.
-        features: representation of x, such as `kb.Subspace(1000)`, `kb.RandomFourier(1000)`, `kb.Neural(network)`. By
-            default exact up to 3,000 points, then a subspace of 1,000.
-        reg: regulariser per sample, if it is not to be chosen.
         ard: one lengthscale for each column, for the default kernel. By default for up to 100 columns. The lengthscales are
             drawn together, the more the fewer points there are.
         multiplier: weight of the complexity in "bound" and "validation"; the bound as printed in the thesis has 4 e. By
@@ -95,10 +95,10 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
     def __init__(
         self,
         kernel: Kernel | None = None,
-        learn: str | None = "bound",
         features: Recipe | None = None,
         reg: float | None = None,
         *,
+        learn: str | None = "bound",
         ard: bool | None = None,
         multiplier: float | None = None,
         batch_size: int | None = None,
@@ -108,9 +108,9 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         random_state: RandomState = None,
     ):
         self.kernel = kernel
-        self.learn = learn
         self.features = features
         self.reg = reg
+        self.learn = learn
         self.ard = ard
         self.multiplier = multiplier
         self.batch_size = batch_size

@@ -120,9 +120,9 @@ class ConditionalEmbeddingNetwork(ProbabilisticClassifier):
         self,
         network: Any = None,
         kernel: Kernel | None = None,
-        learn: str = "bound",
-        *,
         reg: float = 1e-2,
+        *,
+        learn: str = "bound",
         multiplier: float | None = None,
         batch_size: int | None = None,
         epochs: int | None = None,
@@ -137,8 +137,8 @@ class ConditionalEmbeddingNetwork(ProbabilisticClassifier):
     ):
         self.network = network
         self.kernel = kernel
-        self.learn = learn
         self.reg = reg
+        self.learn = learn
         self.multiplier = multiplier
         self.batch_size = batch_size
         self.epochs = epochs

@@ -47,7 +47,7 @@ def add_command(commands: Any) -> None:
     )
     learn.add_argument("--learn", choices=_LEARN, help="how hyperparameters are chosen (default: bound)")
     learn.add_argument(
-        "--weights",
+        "--class-weight",
         choices=["balanced"],
         help="balanced: as if all classes were equally frequent (default: as they are)",
     )

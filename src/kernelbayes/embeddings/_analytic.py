@@ -11,7 +11,7 @@ import numpy as np
 from .. import _check
 from .._typing import Array, ArrayLike, RandomState
 from ..kernels import Kernel, check_kernel
-from ..kernels._distributions import NoClosedFormError, read_distribution
+from ..kernels._distributions import Distribution, NoClosedFormError, read_distribution
 from ..kernels._integrals import double_integral, mean_integral
 from . import _exact
 from ._mean import Embedding, MeanEmbedding, evaluate_function
@@ -103,9 +103,9 @@ class AnalyticEmbedding(Embedding):
         """The central interval holding `level` of the mass, as rows (lower, upper) of shape (2, d)."""
         return self.quantile(tails(level))
 
-    def density(self, grid: ArrayLike) -> Array:
+    def density(self, X: ArrayLike) -> Array:
         """The density (n,) at points (n, d)."""
-        return self.distribution.density(_check.vectors(grid, "grid", width=self.distribution.dimension))
+        return self.distribution.density(_check.vectors(X, "X", width=self.distribution.dimension))
 
     def mode(self) -> Array:
         """The maximum (d,) of the density; the centre where columns are uniform."""
@@ -131,7 +131,7 @@ class AnalyticEmbedding(Embedding):
 
 
 def embed(
-    distribution: Any, kernel: Kernel, *, samples: int = 10_000, random_state: RandomState = None
+    distribution: Any, kernel: Kernel, *, n: int = 10_000, random_state: RandomState = None
 ) -> AnalyticEmbedding | MeanEmbedding:
     """The embedding of a distribution: exact where a closed form is known, otherwise that of a sample.
 
@@ -146,7 +146,7 @@ def embed(
     try:
         return AnalyticEmbedding(distribution, kernel)
     except NoClosedFormError as reason:
-        count = _check.count(samples, "samples", at_least=2)
+        count = _check.count(n, "n", at_least=2)
         points = _draw(distribution, count, _check.generator(random_state))
         embedding = MeanEmbedding(points, kernel=kernel)
         spread = float(kernel._diag(embedding.points).mean()) - embedding._inner(embedding)
@@ -163,4 +163,6 @@ def _draw(distribution: Any, count: int, rng: np.random.Generator) -> Array:
         return np.stack([np.reshape(_draw(part, count, rng), count) for part in distribution], axis=1)
     if hasattr(distribution, "rvs"):
         return distribution.rvs(size=count, random_state=rng)
+    if isinstance(distribution, Distribution):
+        return distribution.sample(count, rng)
     return distribution.sample(count, rng=rng)

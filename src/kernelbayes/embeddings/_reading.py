@@ -49,7 +49,7 @@ def read_weighted(value: Any, kernel: Kernel | None, *, name: str, draws: int, r
     distribution = None
     if isinstance(value, AnalyticEmbedding) or is_distribution(value):
         value = value.distribution if isinstance(value, AnalyticEmbedding) else value
-        value = embed(value, kernel or Gaussian(1.0), samples=DRAWS, random_state=rng)
+        value = embed(value, kernel or Gaussian(1.0), n=DRAWS, random_state=rng)
         if isinstance(value, AnalyticEmbedding):
             distribution = value.distribution
             value = distribution.sample(draws, rng)

@@ -78,7 +78,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
         >>> track = kbf.filter(observations[300:])
         >>> bool(track.score(states[300:]).mse < 0.5 * ((observations[300:] - states[300:]) ** 2).sum(1).mean())
         True
-        >>> kbf.predict(3).mean.shape  # three steps beyond the last observation
+        >>> kbf.predict(3).mean().shape  # three steps beyond the last observation
         (3, 2)
     """
 

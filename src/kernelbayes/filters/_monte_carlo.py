@@ -59,16 +59,16 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             `f(rng, states)`, `f(rng, states, control)`.
         initial: belief about the first state: `f(rng, m)`, samples, an embedding, a scipy.stats distribution or a list of
             them, one for each column. By default the states of the pairs.
+        rule: how an observation corrects the belief: "kbr", the paper's, "iw" or "kbr-b1"; see `kb.KernelBayesRule`.
         kernel: of observations. By default Gaussian.
         latent_kernel: of states. By default Gaussian, each column scaled by its own spread.
-        reg: regulariser of the correction, as in `kb.KernelBayesRule`: delta of the paper. The weights of the prior on the
-            pairs are scaled to sum to one before.
-        prior_reg: regulariser of the step from the particles to the pairs: epsilon of the paper.
-        rule: how an observation corrects the belief: "kbr", the paper's, "iw" or "kbr-b1"; see `kb.KernelBayesRule`.
         features: representation of observations. By default the kernel down to a tolerance far below `reg`;
             `kb.IncompleteCholesky(20)` here and for the states makes the time of a step linear in the number of pairs
             (Algorithm 5, in a form that inverts nothing that may be singular).
         latent_features: representation of states.
+        reg: regulariser of the correction, as in `kb.KernelBayesRule`: delta of the paper. The weights of the prior on the
+            pairs are scaled to sum to one before.
+        prior_reg: regulariser of the step from the particles to the pairs: epsilon of the paper.
         particles: how many. By default as many as there are pairs.
         herded: how many points are herded at most; particles beyond are copies of them, which the transition parts
             (section 3.3).
@@ -105,7 +105,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         >>> track = kmcf.filter(gauge(truth), controls)
         >>> bool(track.score(truth).rmse[0] < 0.4 * truth.std())  # the gauge alone leaves half of the spread
         True
-        >>> kmcf.predict(2, [[0.5], [0.5]]).mean.shape
+        >>> kmcf.predict(2, [[0.5], [0.5]]).mean().shape
         (2, 1)
     """
 
@@ -113,14 +113,14 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         self,
         transition: Callable[..., Any],
         initial: Any = None,
+        rule: str = "kbr",
         kernel: Kernel | None = None,
         latent_kernel: Kernel | None = None,
+        features: Recipe | None = None,
+        latent_features: Recipe | None = None,
         reg: float | None = None,
         prior_reg: float | None = None,
         *,
-        rule: str = "kbr",
-        features: Recipe | None = None,
-        latent_features: Recipe | None = None,
         particles: int | None = None,
         herded: int = _HERDED,
         resample: str | None = "always",
@@ -132,13 +132,13 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
     ):
         self.transition = transition
         self.initial = initial
+        self.rule = rule
         self.kernel = kernel
         self.latent_kernel = latent_kernel
-        self.reg = reg
-        self.prior_reg = prior_reg
-        self.rule = rule
         self.features = features
         self.latent_features = latent_features
+        self.reg = reg
+        self.prior_reg = prior_reg
         self.particles = particles
         self.herded = herded
         self.resample = resample

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _check
 from .._linalg import eigh
-from .._typing import Array
+from .._typing import Array, RandomState
 
 
 class NoClosedFormError(ValueError):
@@ -213,9 +213,9 @@ class Mixture:
         X = _check.vectors(X, "X", width=self.dimension)
         return self.weights @ np.stack([c.density(X) for c in self.components])
 
-    def sample(self, n: int, rng: Any = None) -> Array:
-        """Independent draws (n, d); `rng` is a NumPy generator or a seed."""
-        rng = _check.generator(rng)
+    def sample(self, n: int, random_state: RandomState = None) -> Array:
+        """Independent draws (n, d)."""
+        rng = _check.generator(random_state)
         counts = rng.multinomial(n, self.weights)
         draws = [c.sample(k, rng) for c, k in zip(self.components, counts, strict=True)]
         return rng.permutation(np.concatenate(draws))

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.optimize
 
 from .. import _check
-from .._summary import Summary
+from .._summary import Summary, percent
 from .._table import write_table
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import tails
@@ -197,7 +197,7 @@ class ParameterPosterior:
         return self.prior.from_gaussian(best.x[None])[0]
 
     def summary(self, level: float = 0.9) -> Summary:
-        """A table with a row for each parameter: mean, sd, quantiles, effective simulations, and the prior's sd.
+        """A table with a row for each parameter: mean, std, quantiles, effective simulations, and the prior's std.
 
         Example:
             >>> import numpy as np, kernelbayes as kb
@@ -205,7 +205,7 @@ class ParameterPosterior:
             >>> x = theta + np.random.default_rng(0).normal(0, 0.5, theta.shape)
             >>> posterior = kb.infer(parameters=theta, outputs=x, prior=kb.Prior(mu=(-5, 5)), observed=[1.0], random_state=0)
             >>> list(posterior.summary()["mu"])
-            ['mean', 'sd', '5 %', 'median', '95 %', 'ess', 'prior sd']
+            ['mean', 'std', '5 %', 'median', '95 %', 'ess', 'prior std']
         """
         lower, upper = tails(level)
         mean, std = self.mean(), self.std()
@@ -215,16 +215,16 @@ class ParameterPosterior:
         rows = {
             name: {
                 "mean": float(mean[j]),
-                "sd": float(std[j]),
-                f"{100 * lower:g} %": float(low[j]),
+                "std": float(std[j]),
+                percent(lower): float(low[j]),
                 "median": float(middle[j]),
-                f"{100 * upper:g} %": float(high[j]),
+                percent(upper): float(high[j]),
                 "ess": round(float(ess[j])),
-                "prior sd": float(before[j]),
+                "prior std": float(before[j]),
             }
             for j, name in enumerate(self.names)
         }
-        return Summary(rows, f"{self.method}, {len(self.parameters)} simulations")
+        return Summary(rows, f"{self.method}, {len(self.parameters)} simulations", self.problems)
 
     def relevance(self) -> Summary:
         """Which statistics matter: those compared on a small scale, relative to their spread over the simulations.

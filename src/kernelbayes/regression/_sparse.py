@@ -49,7 +49,7 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         learn_kernel: whether the kernel that is given moves.
         ard: one lengthscale for each column, in the default kernel.
         rows: how many rows to learn from.
-        steps: of the search, at most.
+        max_iter: steps of the search, at most.
         restarts: further searches, from starts about the first, of which the best one counts. Few points have many places
             where a search may end, many points few.
         standardise: divide y by its standard deviation, column by column. The mean is always taken off.
@@ -93,7 +93,7 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         learn_kernel: bool = True,
         ard: bool = True,
         rows: int = 4096,
-        steps: int = 100,
+        max_iter: int = 100,
         restarts: int = 0,
         standardise: bool = True,
         progress: bool | None = None,
@@ -108,7 +108,7 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         self.learn_kernel = learn_kernel
         self.ard = ard
         self.rows = rows
-        self.steps = steps
+        self.max_iter = max_iter
         self.restarts = restarts
         self.standardise = standardise
         self.progress = progress
@@ -156,7 +156,7 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
             bool(self.learn_kernel),
             bool(self.ard),
             _check.count(self.rows, "rows", at_least=2),
-            _check.count(self.steps, "steps"),
+            _check.count(self.max_iter, "max_iter"),
             _check.count(self.restarts, "restarts", at_least=0),
             self.progress,
         )
