@@ -64,6 +64,10 @@ class AnalyticEmbedding(Embedding):
         """The mean (d,)."""
         return self.distribution.mean()
 
+    def std(self) -> Array:
+        """Standard deviations (d,)."""
+        return np.sqrt(np.diagonal(self.cov()))
+
     def cov(self) -> Array:
         """The covariance (d, d)."""
         return self.distribution.covariance()
@@ -111,7 +115,7 @@ class AnalyticEmbedding(Embedding):
         """The maximum (d,) of the density; the centre where columns are uniform."""
         return _exact.mode(self.distribution)
 
-    def sample(self, n: int, random_state: RandomState = None) -> Array:
+    def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
         """Independent draws (n, d)."""
         return self.distribution.sample(_check.count(n, "n"), _check.generator(random_state))
 

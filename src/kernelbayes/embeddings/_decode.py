@@ -172,7 +172,7 @@ class Decoding:
         X, w = self._vectors()
         return fit(self.kernel, X, w, _check.count(components, "components"), _check.generator(random_state))
 
-    def sample(self, n: int, random_state: RandomState = None) -> Array:
+    def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
         """Points drawn with replacement, with probability proportional to the positive weights.
 
         Negative weights are dropped, which biases what is drawn; points from herding follow the embedding more closely.

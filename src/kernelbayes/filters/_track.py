@@ -197,7 +197,7 @@ class Track:
         """Expectations (t,) or (t, p) of a function that takes all points (n, d) at once."""
         return self.weights @ evaluate_function(f, self.points)
 
-    def sample(self, n: int, random_state: RandomState = None) -> Array:
+    def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
         """Draws (t, n, d) from the distribution of each step on its own, by the positive weights.
 
         Draws of different steps are independent of each other: these are no paths.

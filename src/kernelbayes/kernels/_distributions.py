@@ -213,7 +213,7 @@ class Mixture:
         X = _check.vectors(X, "X", width=self.dimension)
         return self.weights @ np.stack([c.density(X) for c in self.components])
 
-    def sample(self, n: int, random_state: RandomState = None) -> Array:
+    def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
         """Independent draws (n, d)."""
         rng = _check.generator(random_state)
         counts = rng.multinomial(n, self.weights)

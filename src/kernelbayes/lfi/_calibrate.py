@@ -131,11 +131,14 @@ class Calibration:
         }
         return Summary(rows, f"{len(self.ranks)} replicates around the {self.around}", self.problems)
 
-    def plot(self) -> Any:
-        """Rank histograms with the band that chance allows, and coverage against level, for each parameter."""
+    def plot(self, *, sure: float = 0.99) -> Any:
+        """A figure: rank histograms with the band that chance allows, and coverage against level, for each parameter.
+
+        Returns a Matplotlib figure: `calibration.plot().savefig("calibration.png")`.
+        """
         from .. import plotting
 
-        return plotting.calibration(self)
+        return plotting.calibration(self, sure=sure)
 
 
 def calibrate(

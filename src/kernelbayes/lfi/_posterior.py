@@ -256,7 +256,9 @@ class ParameterPosterior:
 
         return check(self, n, **options)
 
-    def plot(self, truth: Mapping[str, float] | ArrayLike | None = None, *, prior: bool = True) -> Any:
+    def plot(
+        self, truth: Mapping[str, float] | ArrayLike | None = None, *, level: float = 0.9, prior: bool = True
+    ) -> Any:
         """A figure of all pairs of parameters, with the prior's marginals and the truth if given.
 
         Returns a Matplotlib figure: `posterior.plot().savefig("posterior.png")`.
@@ -264,7 +266,7 @@ class ParameterPosterior:
         from .. import plotting
 
         known = None if truth is None else self.prior._read(truth)[0]
-        return plotting.pairs(self, known, prior=prior)
+        return plotting.pairs(self, known, prior=prior, level=level)
 
     def to_arviz(self, n: int = 1000, random_state: RandomState = None) -> Any:
         """The draws for ArviZ: posterior, prior and observed data, as `arviz.from_dict` makes them."""

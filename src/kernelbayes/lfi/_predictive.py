@@ -160,14 +160,14 @@ class PredictiveCheck:
         }
         return Summary(rows, title, self.problems)
 
-    def plot(self) -> Any:
+    def plot(self, *, level: float = 0.9) -> Any:
         """A figure: a histogram for each statistic with the observation as a line, or bands along a series.
 
         Returns a Matplotlib figure: `check.plot().savefig("predictive.png")`.
         """
         from .. import plotting
 
-        return plotting.predictive(self)
+        return plotting.predictive(self, level=level)
 
 
 def check(
