@@ -46,7 +46,7 @@ def _found(times, means, truth):
 def filter_ours(n, steps):
     new, truth = circling(steps, 1)
     times, track = best_of(lambda: _model(n).filter(new), 5)
-    return _found(times, track.mean, truth)
+    return _found(times, track.mean(), truth)
 
 
 def filter_authors(n, steps):
@@ -87,7 +87,7 @@ def _grown(sizes, steps, rule, **settings):
     found = []
     for n in sizes:
         model = _model(n, rule, **settings)
-        times, _ = best_of(lambda m=model: m.filter(new).mean, 6)
+        times, _ = best_of(lambda m=model: m.filter(new).mean(), 6)
         found.append((n, times["seconds"]))
     return {**times, "growth": found}
 

@@ -211,8 +211,8 @@ def integral_ours(n):
         found.append(kb.integrate(wanted.f, wanted.distribution, n, random_state=next(seeds), progress=False))
 
     times, _ = best_of(run, SEEDS)
-    error = np.median([abs(integral.mean - wanted.truth) for integral in found])
-    sd = np.median([integral.std for integral in found])
+    error = np.median([abs(integral.mean() - wanted.truth) for integral in found])
+    sd = np.median([integral.std() for integral in found])
     return {
         **times,
         "quality": {"error": float(error), "sd": float(sd)},

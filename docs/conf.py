@@ -11,6 +11,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import figures  # noqa: E402
 import results  # noqa: E402
+import vocabulary  # noqa: E402
 from sphinx.errors import ConfigError  # noqa: E402
 
 import kernelbayes  # noqa: E402
@@ -64,6 +65,7 @@ def prepare(app: object) -> None:
     check_reference()
     figures.draw_all(HERE / "generated")
     results.write_all(HERE / "generated")
+    vocabulary.write_all(HERE / "generated")
     table = _table.markdown(list(ROWS.values()), _run.load(_run.RECORD))
     (HERE / "generated" / "benchmarks-results.md").write_text(table, encoding="utf-8")
 

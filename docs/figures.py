@@ -613,7 +613,7 @@ def _error_of_the_mean_cost(truth: float, spread: float, out: Path) -> None:
     ax.loglog(sizes, spread / np.sqrt(sizes), color=FAINT, marker="o", ms=4, label="random draws")
     ax.loglog(sizes, off(even), color=_GOLD, marker="s", ms=4, label="Sobol sequence")
     ax.loglog(
-        sizes, off([[r.mean for r in row] for row in found]), color=ACCENT, marker="D", ms=4, label="kb.integrate"
+        sizes, off([[r.mean() for r in row] for row in found]), color=ACCENT, marker="D", ms=4, label="kb.integrate"
     )
     told = [np.sqrt(np.mean([r.std**2 for r in row])) for row in found]
     ax.loglog(sizes, told, color=ACCENT, lw=1.0, ls="--", label="its standard deviation")

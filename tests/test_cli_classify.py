@@ -119,7 +119,7 @@ def test_saved_and_loaded_classifiers_predict_the_same(folder, capsys):
 
 
 def test_what_is_predicted_is_what_the_library_predicts(folder, capsys):
-    arguments = ("--inputs", "noise,size", "--seed", "3", "--learn", "cv", "--weights", "balanced")
+    arguments = ("--inputs", "noise,size", "--seed", "3", "--learn", "cv", "--class-weight", "balanced")
     learn = ("--train", "train.csv", "--target", "kind", *arguments)
     printed = call(folder, capsys, *learn, "--test", "pair.csv", "--out", "pair-p.csv", "--plot", "map.png")
     assert "columns kind from noise, size\n" in printed
@@ -292,7 +292,7 @@ def test_what_looks_like_a_quantity_is_mentioned(folder, capsys):
         ("--inputs a,a", "'a' is named twice"),
         ("--seed few", "a whole number from 0 was wanted, got 'few'"),
         ("--learn nonsense", "invalid choice: 'nonsense'"),
-        ("--weights equal", "invalid choice: 'equal'"),
+        ("--class-weight equal", "invalid choice: 'equal'"),
     ],
 )
 def test_arguments_that_cannot_be_read(capsys, arguments, message):

@@ -97,7 +97,7 @@ def test_from_a_simulator_to_a_folder(folder, capsys):
     assert draws.shape == (1000, 2)
     assert ((draws[:, 1] >= 0.2) & (draws[:, 1] <= 3.0)).all()
     assert summary.text("name") == ["mu", "sigma"]
-    mean, sd = summary.numbers(["mean", "sd"]).T
+    mean, sd = summary.numbers(["mean", "std"]).T
     np.testing.assert_allclose(draws.mean(0), mean, atol=0.2 * sd.max())
     assert abs(mean - [1.0, 1.2]).max() < 0.3
     posterior = kb.load(out / "posterior.npz")

@@ -111,7 +111,7 @@ def test_the_summary_says_what_was_learned(folder, capsys, library):
 def test_saved_and_loaded_models_predict_the_same(folder, capsys):
     call(folder, capsys, *LEARN, "--save", "kept.npz", "--test", "x.csv", "--out", "direct.csv")
     use = ("--test", "x.csv", "--out", "loaded.csv", "--plot", "drawn.png")
-    for option in ("--load", "--model"):
+    for option in ("--load",):
         printed = call(folder, capsys, option, "kept.npz", *use)
         assert "columns yield from height, through place\n" in printed
         loaded, direct = (read_table(folder / name) for name in ("loaded.csv", "direct.csv"))

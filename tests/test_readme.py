@@ -20,7 +20,7 @@ def test_snippets_run(tmp_path, monkeypatch):
     assert scope["model"].interval([[1.0]], 0.8).shape == (2, 1)
     assert scope["by_height"].predict([[0.9]])[0] > scope["by_height"].predict([[0.0]])[0] + 0.5
     assert scope["found"].problems == ()
-    assert abs(scope["cost"].mean - 1673.8) < 3.0
+    assert abs(scope["cost"].mean() - 1673.8) < 3.0
     assert scope["found"].interval(0.9).shape == (2, 2)
 
 

@@ -34,12 +34,12 @@ from .learning._conditional import ConditionalParameters, Regulariser
 from .learning._mediated import MediatedParameters
 from .learning._networks import MLP, ConvNet, Standardised
 from .learning._sparse import SparseParameters
-from .lfi import EpsilonKernel, ParameterPosterior, Prior
+from .lfi import Calibration, EpsilonKernel, ParameterPosterior, PredictiveCheck, Prior
 from .lfi._blocks import Block
 from .lfi._law import Law
 from .regression._mediated import MediatedModel
 from .regression._sparse import SparseRegression
-from .simulation import Failure
+from .simulation import Failure, Runs
 
 SCHEMA = 1
 _ROOTS: tuple[type, ...] = (
@@ -81,8 +81,11 @@ _ROOTS: tuple[type, ...] = (
     Law,
     EpsilonKernel,
     ParameterPosterior,
+    PredictiveCheck,
+    Calibration,
     QuadratureRule,
     Integral,
+    Runs,
     Failure,
 )
 
@@ -99,7 +102,7 @@ def _known() -> dict[str, type]:
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator, an embedding, a kernel or features to a file.
+    """Write a fitted estimator, a result, an embedding, a kernel or features to a file.
 
     What holds a function of yours (a `FunctionKernel`, a network that is not `kb.MLP` or `kb.ConvNet`) cannot be written as
     data and raises ValueError.

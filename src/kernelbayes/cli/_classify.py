@@ -47,7 +47,7 @@ def add_command(commands: Any) -> None:
     )
     learn.add_argument("--learn", choices=_LEARN, help="how hyperparameters are chosen (default: bound)")
     learn.add_argument(
-        "--weights",
+        "--class-weight",
         choices=["balanced"],
         help="balanced: as if all classes were equally frequent (default: as they are)",
     )
@@ -102,9 +102,10 @@ def _check_together(arguments: argparse.Namespace) -> None:
         raise Refusal("--train needs --target: the column that holds the classes")
     if not arguments.test and not (arguments.train and arguments.save):
         raise Refusal("give --test, a table to predict" + (", or --save, to learn only" if arguments.train else ""))
-    for option in ("target", "inputs", "ignore", "learn", "weights"):
+    for option in ("target", "inputs", "ignore", "learn", "class_weight"):
         if arguments.load and getattr(arguments, option):
-            raise Refusal(f"--{option} was settled when the classifier of --load was learned; leave it out")
+            flag = option.replace("_", "-")
+            raise Refusal(f"--{flag} was settled when the classifier of --load was learned; leave it out")
     for option in ("out", "plot"):
         if not arguments.test and getattr(arguments, option):
             raise Refusal(f"--{option} needs --test, a table to predict")
@@ -163,11 +164,11 @@ def _sample(train: Table, test: Table | None, arguments: argparse.Namespace) -> 
 
 
 def _learned(sample: Sample, arguments: argparse.Namespace) -> Any:
-    if arguments.weights:
+    if arguments.class_weight:
         print(
             "note    with balanced weights, probabilities are those of a world where all classes are equally frequent"
         )
-    settings = {"learn": arguments.learn, "class_weight": arguments.weights, "random_state": arguments.seed}
+    settings = {"learn": arguments.learn, "class_weight": arguments.class_weight, "random_state": arguments.seed}
     model: Any = ConditionalEmbeddingClassifier(
         **{name: value for name, value in settings.items() if value is not None}
     )

@@ -67,7 +67,7 @@ def add_command(commands: Any) -> None:
     use = command.add_argument_group("filtering")
     use.add_argument("--test", metavar="CSV", help="table to filter")
     use.add_argument("--smooth", action="store_true", help="use later observations too, not only earlier ones")
-    use.add_argument("--out", metavar="CSV", help="write the states found: mean, sd and interval of each")
+    use.add_argument("--out", metavar="CSV", help="write the states found: mean, std and interval of each")
     use.add_argument("--plot", metavar="PNG", help="draw them; one figure for each sequence")
     use.add_argument("--level", type=share, default=0.9, help="mass of the intervals (default: %(default)s)")
     both = command.add_argument_group("both tables")

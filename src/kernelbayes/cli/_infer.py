@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._persist import save
+from .._summary import Summary
 from .._table import read_table
 from ..lfi import METHODS, ParameterPosterior, Prior, infer
 from ..simulation import Runs, SimulationError, open_runs, simulate
@@ -205,14 +206,16 @@ def _report(posterior: ParameterPosterior, out: Path, arguments: argparse.Namesp
     """Print what was found and write it."""
     failed = f", {posterior.failures:,} failed" if posterior.failures else ""
     runs = f"runs    {len(posterior.parameters):,} finished{failed}; about {posterior.ess:.0f} resemble the observation"
-    print(f"{runs}\n\n{posterior.summary()}\n", flush=True)
+    table = posterior.summary()
+    table = Summary(table, table.title)  # problems have a place of their own below
+    print(f"{runs}\n\n{table}\n", flush=True)
     known = posterior._scales is not None and set(posterior._scales) <= set(posterior.statistics)
-    parts = [runs.removeprefix("runs    "), posterior.summary(), _settings(posterior)]
+    parts = [runs.removeprefix("runs    "), table, _settings(posterior)]
     parts += [posterior.relevance()] if known else []
     written = [out / name for name in ("samples.csv", "summary.csv", "posterior.npz", "posterior.png")]
     with plainly():
         posterior.to_csv(written[0], arguments.samples, arguments.seed)
-        posterior.summary().to_csv(written[1])
+        table.to_csv(written[1])
         save(posterior, written[2])
         posterior.plot(arguments.truth).savefig(written[3], dpi=150)
         if known:
@@ -223,7 +226,8 @@ def _report(posterior: ParameterPosterior, out: Path, arguments: argparse.Namesp
     problems = [*posterior.problems]
     if arguments.simulator and arguments.check:
         check = _checked(posterior, out, arguments)
-        parts.append(check.summary())
+        found = check.summary()
+        parts.append(Summary(found, found.title))
         problems += check.problems
         written.append(out / "predictive.png")
     parts += ["\n".join(["Read this before the result is believed:", *(f"- {text}" for text in problems)])] * bool(

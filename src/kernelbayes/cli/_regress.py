@@ -60,9 +60,7 @@ def add_command(commands: Any) -> None:
     learn.add_argument("--ard", action="store_true", help="a lengthscale for each column")
     learn.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
     learn.add_argument("--save", metavar="NPZ", help="keep the learned model")
-    learn.add_argument(
-        "--load", "--model", metavar="NPZ", help="use a model that was kept, in place of --pairs and --task"
-    )
+    learn.add_argument("--load", metavar="NPZ", help="use a model that was kept, in place of --pairs and --task")
     use = command.add_argument_group("predicting")
     use.add_argument("--test", metavar="CSV", help="table of x to predict (default: that of --pairs)")
     use.add_argument("--out", metavar="CSV", help="write the table with mean, standard deviation and mediation")

@@ -163,10 +163,14 @@ class Covariance(CrossCovariance):
         count = None if count is None else _check.count(count, "count")
         return self._eigen()[2][:count]
 
-    def eigenfunctions(self, X: ArrayLike, count: int = 1) -> Array:
-        """The leading eigenfunctions at points, (n, count), scaled to unit mean square under the sample."""
-        count = _check.count(count, "count")
+    def eigenfunctions(self, X: ArrayLike, count: int | None = None) -> Array:
+        """The first `count` eigenfunctions at points, (n, count), scaled to unit mean square under the sample.
+
+        Without `count`, all that rounding leaves.
+        """
         features, mean, values, vectors = self._eigen()
-        if count > (values > 1e-12 * values[0]).sum():
-            raise ValueError(f"count={count} exceeds the numerical rank {(values > 1e-12 * values[0]).sum()}")
+        rank = int((values > 1e-12 * values[0]).sum())
+        count = max(rank, 1) if count is None else _check.count(count, "count")
+        if count > rank:
+            raise ValueError(f"count={count} exceeds the numerical rank {rank}")
         return (features.transform(X) - mean) @ vectors[:, :count] / np.sqrt(values[:count])

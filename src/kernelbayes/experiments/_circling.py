@@ -70,7 +70,7 @@ def _filtered(model: KernelBayesFilter, train: Sequence, test: Sequence) -> tupl
     """The error of a kernel filter and the seconds of learning and filtering."""
     start = time.perf_counter()
     with expected_warnings():
-        found = model.fit(train.observations, train.states).filter(test.observations).mean
+        found = model.fit(train.observations, train.states).filter(test.observations).mean()
     return _error(found, test), time.perf_counter() - start
 
 

@@ -146,7 +146,7 @@ def _followed(model: Any, log: _systems.Sequence, new: _systems.Sequence) -> dic
             model.reset()
             learned = time.process_time()
             track = model.filter(new.observations)
-            mean = track.mean
+            mean = track.mean()
             done = time.process_time()
     except FactorisationError:
         return {}

@@ -161,7 +161,7 @@ def _integral(settings: Mapping[str, Any], rng: np.random.Generator) -> dict[str
     with expected_warnings():
         found = integrate(wanted.f, wanted.distribution, n, random_state=seed)
     plain = quadrature(Gaussian(1.0), wanted.distribution, n, "sobol", "uniform", random_state=seed).integrate(wanted.f)
-    value, std = _quotient(found.mean, found.std) if wanted.ratio else (found.mean, found.std)
+    value, std = _quotient(found.mean(), found.std()) if wanted.ratio else (found.mean(), found.std())
     plain = plain[0] / plain[1] if wanted.ratio else plain
     numbers = {"truth": wanted.truth, "estimate": value, "std": std, "plain": plain}
     return {**numbers, "problems": float(bool(found.problems))}

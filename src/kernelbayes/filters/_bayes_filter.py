@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
 from .._estimator import check_kinds
+from .._progress import progress_bar
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import Weighted, mean_coordinates, read_weighted
 from ..features import Recipe, Subspace, kernel_for
@@ -56,7 +57,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
             prediction), or None (as the papers print them).
         tune: how many settings to try, on stretches left out of the log, for whatever was not given above; 0 for first
             guesses.
-        progress: show a progress bar while tuning; by default in a terminal.
+        progress: show a bar while tuning; None: on a terminal when it takes more than a moment.
         random_state: seed for whatever is drawn at random.
 
     Attributes:
@@ -77,7 +78,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
         >>> track = kbf.filter(observations[300:])
         >>> bool(track.score(states[300:]).mse < 0.5 * ((observations[300:] - states[300:]) ** 2).sum(1).mean())
         True
-        >>> kbf.predict(3).mean.shape  # three steps beyond the last observation
+        >>> kbf.predict(3).mean().shape  # three steps beyond the last observation
         (3, 2)
     """
 
@@ -194,7 +195,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
         settings = searched.make(searched.start)
         numeric = self.points_.ndim == 2 and self.points_.dtype.kind == "f"
         if self.tune and held and numeric:
-            with _bar(self.tune if free else 1, self.progress) as bar:
+            with progress_bar(self.tune if free else 1, "tuning", self.progress, leave=False) as bar:
                 chosen = choose(
                     searched,
                     held,
@@ -443,9 +444,3 @@ class KernelBayesFilter(Observing, BaseEstimator):
             total=float(corrected.total[0]) if observed else 1.0,
             novelty=novelty,
         )
-
-
-def _bar(total: int, progress: bool | None) -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(total=total, desc="tuning", leave=False, disable=None if progress is None else not progress)

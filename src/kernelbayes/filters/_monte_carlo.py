@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
 from .._estimator import check_kinds
+from .._progress import progress_bar
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import Embedding, Weighted, herd_subset, read_weighted
 from ..features import Recipe, kernel_for
 from ..kernels import Kernel
 from ..kernels._distributions import is_distribution
 from ..rules.bayes import RULES
-from ._bayes_filter import _bar
 from ._belief import Belief
 from ._correction import Corrected
 from ._dynamics import Log
@@ -59,16 +59,16 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             `f(rng, states)`, `f(rng, states, control)`.
         initial: belief about the first state: `f(rng, m)`, samples, an embedding, a scipy.stats distribution or a list of
             them, one for each column. By default the states of the pairs.
+        rule: how an observation corrects the belief: "kbr", the paper's, "iw" or "kbr-b1"; see `kb.KernelBayesRule`.
         kernel: of observations. By default Gaussian.
         latent_kernel: of states. By default Gaussian, each column scaled by its own spread.
-        reg: regulariser of the correction, as in `kb.KernelBayesRule`: delta of the paper. The weights of the prior on the
-            pairs are scaled to sum to one before.
-        prior_reg: regulariser of the step from the particles to the pairs: epsilon of the paper.
-        rule: how an observation corrects the belief: "kbr", the paper's, "iw" or "kbr-b1"; see `kb.KernelBayesRule`.
         features: representation of observations. By default the kernel down to a tolerance far below `reg`;
             `kb.IncompleteCholesky(20)` here and for the states makes the time of a step linear in the number of pairs
             (Algorithm 5, in a form that inverts nothing that may be singular).
         latent_features: representation of states.
+        reg: regulariser of the correction, as in `kb.KernelBayesRule`: delta of the paper. The weights of the prior on the
+            pairs are scaled to sum to one before.
+        prior_reg: regulariser of the step from the particles to the pairs: epsilon of the paper.
         particles: how many. By default as many as there are pairs.
         herded: how many points are herded at most; particles beyond are copies of them, which the transition parts
             (section 3.3).
@@ -79,7 +79,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             of JAX in double precision.
         tune: how many settings to try, on sequences left out of the pairs and with 200 particles, for whatever was not
             given above; 0 for first guesses.
-        progress: show a progress bar while tuning; by default in a terminal.
+        progress: show a bar while tuning; None: on a terminal when it takes more than a moment.
         random_state: seed for whatever is drawn at random. A fitted filter gives the same answer whenever it is asked.
 
     Attributes:
@@ -105,7 +105,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         >>> track = kmcf.filter(gauge(truth), controls)
         >>> bool(track.score(truth).rmse[0] < 0.4 * truth.std())  # the gauge alone leaves half of the spread
         True
-        >>> kmcf.predict(2, [[0.5], [0.5]]).mean.shape
+        >>> kmcf.predict(2, [[0.5], [0.5]]).mean().shape
         (2, 1)
     """
 
@@ -113,14 +113,14 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         self,
         transition: Callable[..., Any],
         initial: Any = None,
+        rule: str = "kbr",
         kernel: Kernel | None = None,
         latent_kernel: Kernel | None = None,
+        features: Recipe | None = None,
+        latent_features: Recipe | None = None,
         reg: float | None = None,
         prior_reg: float | None = None,
         *,
-        rule: str = "kbr",
-        features: Recipe | None = None,
-        latent_features: Recipe | None = None,
         particles: int | None = None,
         herded: int = _HERDED,
         resample: str | None = "always",
@@ -132,13 +132,13 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
     ):
         self.transition = transition
         self.initial = initial
+        self.rule = rule
         self.kernel = kernel
         self.latent_kernel = latent_kernel
-        self.reg = reg
-        self.prior_reg = prior_reg
-        self.rule = rule
         self.features = features
         self.latent_features = latent_features
+        self.reg = reg
+        self.prior_reg = prior_reg
         self.particles = particles
         self.herded = herded
         self.resample = resample
@@ -215,7 +215,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         self.score_, self.trials_ = float("nan"), 0
         if held:
             budget = self.tune if len(searched.start) or self.reg is None else 1
-            with _bar(budget, self.progress) as bar:
+            with progress_bar(budget, "tuning", self.progress, leave=False) as bar:
                 settings, self.score_, self.trials_ = choose(
                     searched,
                     [fold._replace(log=self._reduced(fold.log)) for fold in held],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _check
-from .._summary import Summary
+from .._summary import Summary, percent
 from .._table import write_table
 from .._typing import Array, RandomState
 from ..embeddings import tails
@@ -38,9 +38,6 @@ class Integral:
     """What `kb.integrate` returns.
 
     Attributes:
-        mean: the integral, a number, or (p,) for p integrands.
-        std: its standard deviation given the values, of the same shape: what is not known about the function between the
-            nodes, and about the distribution where points stand for it.
         n: number of evaluations behind it.
         rule: the `QuadratureRule` that was used last.
         values: of the function at the nodes (n,) or (n, p).
@@ -72,35 +69,56 @@ class Integral:
         outputs: Sequence[str] | None = None,
     ):
         self.rule, self.values, self.history = rule, values, history
-        self.n, self.mean, self.std = history[-1]
+        self.n = history[-1][0]
         self.problems, self.failures = problems, failures
         self.names = None if names is None else tuple(names)
-        self.outputs = tuple(outputs) if outputs and np.ndim(self.mean) else None
+        self.outputs = tuple(outputs) if outputs and np.ndim(self.mean()) else None
 
     def __repr__(self) -> str:
-        if np.ndim(self.mean):
-            return f"Integral({len(self.mean)} integrals, {self.n} evaluations)"
-        return f"Integral({self.mean:.{digits(self.mean, self.std)}g} ± {self.std:.2g}, {self.n} evaluations)"
+        if np.ndim(self.mean()):
+            return f"Integral({len(self.mean())} integrals, {self.n} evaluations)"
+        return f"Integral({self.mean():.{digits(self.mean(), self.std())}g} ± {self.std():.2g}, {self.n} evaluations)"
+
+    def mean(self) -> Any:
+        """The integral: a number, or (p,) for p integrands."""
+        return self.history[-1][1]
+
+    def std(self) -> Any:
+        """Its standard deviation given the values, of the same shape.
+
+        It is what is not known about the function between the nodes, and about the distribution where points stand for it.
+        """
+        return self.history[-1][2]
 
     def interval(self, level: float = 0.9) -> Array:
         """The central interval holding `level` of the mass, as (lower, upper): (2,), or (2, p)."""
         from scipy import stats  # slow to import
 
         quantiles = stats.t(max(self.n - 1, 1)).ppf(tails(level))
-        return np.stack([self.mean + q * self.std for q in quantiles])
+        return np.stack([self.mean() + q * self.std() for q in quantiles])
 
-    def summary(self) -> Summary:
-        """Mean, standard deviation and 90 % interval of each integral."""
-        low, high = np.atleast_2d(self.interval(0.9).T).T
-        rows = zip(np.atleast_1d(self.mean), np.atleast_1d(self.std), low, high, strict=True)
+    def summary(self, level: float = 0.9) -> Summary:
+        """A table with a row for each integral: mean, std, the ends of the interval, and n, the number of evaluations."""
+        lower, upper = tails(level)
+        low, high = np.atleast_2d(self.interval(level).T).T
+        rows = zip(np.atleast_1d(self.mean()), np.atleast_1d(self.std()), low, high, strict=True)
         named = (
-            ["integral"] if not np.ndim(self.mean) else self.outputs or [f"integral_{i}" for i in range(len(self.mean))]
+            ["integral"]
+            if not np.ndim(self.mean())
+            else self.outputs or [f"integral_{i}" for i in range(len(self.mean()))]
         )
         return Summary(
             {
-                name: {"mean": float(m), "sd": float(s), "5 %": float(a), "95 %": float(b), "n": self.n}
+                name: {
+                    "mean": float(m),
+                    "std": float(s),
+                    percent(lower): float(a),
+                    percent(upper): float(b),
+                    "n": self.n,
+                }
                 for name, (m, s, a, b) in zip(named, rows, strict=True)
-            }
+            },
+            problems=self.problems,
         )
 
     def plot(self, truth: float | None = None) -> Any:
@@ -137,7 +155,7 @@ def integrate(
     n: int = 100,
     *,
     tol: float | None = None,
-    most: int | None = None,
+    max_n: int | None = None,
     kernel: Kernel | None = None,
     learn: bool = True,
     nodes: str | None = None,
@@ -171,7 +189,7 @@ def integrate(
             sample of points.
         n: number of evaluations, or of the first ones with `tol`.
         tol: standard deviation at which to stop.
-        most: evaluations at most, with `tol`; 10 n by default.
+        max_n: evaluations at most, with `tol`; 10 n by default.
         kernel: to use in place of those three families; its lengthscales are learned if it has any.
         learn: whether to learn; if not, `kernel` is used as it is, with a scale for the size of the values.
         nodes: how they are chosen; by default "wide", and "herding" from a sample of points. See `kb.quadrature`.
@@ -196,7 +214,7 @@ def integrate(
         >>> found = kb.integrate(payoff, [stats.norm(), stats.norm()], 64, random_state=0)
         >>> found.n, found.problems
         (64, ())
-        >>> abs(found.mean - 0.18252) < 3 * found.std < 0.02
+        >>> abs(found.mean() - 0.18252) < 3 * found.std() < 0.02
         True
     """
     source = read_source(distribution)
@@ -205,9 +223,9 @@ def integrate(
     goal = None if tol is None else _check.positive(tol, "tol")
     if isinstance(source, PointSource) and first > len(source.points):
         raise ValueError(f"n={first} evaluations were asked for, but the sample has {len(source.points)} points only")
-    last = first if goal is None else _check.count(_MOST * first if most is None else most, "most", at_least=first)
-    if goal is None and most is not None:
-        raise ValueError("most is the limit of evaluations where tol is given; without tol, n says how many there are")
+    last = first if goal is None else _check.count(_MOST * first if max_n is None else max_n, "max_n", at_least=first)
+    if goal is None and max_n is not None:
+        raise ValueError("max_n is the limit of evaluations where tol is given; without tol, n says how many there are")
     if isinstance(source, PointSource):
         last = min(last, len(source.points))
     limit = None if max_seconds is None else _check.positive(max_seconds, "max_seconds")

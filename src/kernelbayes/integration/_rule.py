@@ -182,7 +182,7 @@ class QuadratureRule:
         n: int,
         *,
         tol: float | None = None,
-        most: int | None = None,
+        max_n: int | None = None,
         nodes: str | ArrayLike | None = None,
         distribution: Any = None,
     ) -> QuadratureRule:
@@ -191,7 +191,7 @@ class QuadratureRule:
         Args:
             n: how many more.
             tol: a worst-case error; n nodes are added again and again until it is reached.
-            most: nodes at most, with `tol`; ten times those there are by default. A warning says where they do not suffice.
+            max_n: nodes at most, with `tol`; ten times those there are by default. A warning says where they do not suffice.
             nodes: how to choose them; by default as before. Or the nodes themselves (n, d).
             distribution: as for `kb.quadrature`; needed for a rule that was loaded from a file.
 
@@ -205,15 +205,15 @@ class QuadratureRule:
         """
         n = _check.count(n, "n")
         if tol is None:
-            if most is not None:
-                raise ValueError("most is the limit of nodes where tol is given; without tol, n are added")
+            if max_n is not None:
+                raise ValueError("max_n is the limit of nodes where tol is given; without tol, n are added")
             return self._extended(n, nodes, distribution)
         tol, rule = _check.positive(tol, "tol"), self
-        most = 10 * len(self) if most is None else _check.count(most, "most", at_least=len(self))
+        last = 10 * len(self) if max_n is None else _check.count(max_n, "max_n", at_least=len(self))
         if nodes is not None and not isinstance(nodes, str):
             raise ValueError("nodes that are given can be added once; with tol, say how to choose them")
-        while rule.worst_case_error > tol and len(rule) < most:
-            rule = rule._extended(min(n, most - len(rule)), nodes, distribution)
+        while rule.worst_case_error > tol and len(rule) < last:
+            rule = rule._extended(min(n, last - len(rule)), nodes, distribution)
         if rule.worst_case_error > tol:
             said = f"with {len(rule)} nodes the worst-case error is {rule.worst_case_error:.2g}, above tol={tol:g}"
             warnings.warn(said, QuadratureWarning, stacklevel=2)

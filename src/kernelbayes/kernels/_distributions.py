@@ -10,10 +10,10 @@ import numpy as np
 
 from .. import _check
 from .._linalg import eigh
-from .._typing import Array
+from .._typing import Array, RandomState
 
 
-class NoClosedForm(ValueError):
+class NoClosedFormError(ValueError):
     """The integral of this kernel against this distribution is not among those known here."""
 
 
@@ -213,9 +213,9 @@ class Mixture:
         X = _check.vectors(X, "X", width=self.dimension)
         return self.weights @ np.stack([c.density(X) for c in self.components])
 
-    def sample(self, n: int, rng: Any = None) -> Array:
-        """Independent draws (n, d); `rng` is a NumPy generator or a seed."""
-        rng = _check.generator(rng)
+    def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
+        """Independent draws (n, d)."""
+        rng = _check.generator(random_state)
         counts = rng.multinomial(n, self.weights)
         draws = [c.sample(k, rng) for c, k in zip(self.components, counts, strict=True)]
         return rng.permutation(np.concatenate(draws))
@@ -293,9 +293,9 @@ def _from_scipy(value: Any) -> Simple | None:
 
 
 def read_distribution(value: Any, what: str) -> Distribution:
-    """A distribution with closed forms, or `NoClosedForm`."""
+    """A distribution with closed forms, or `NoClosedFormError`."""
     distribution = as_distribution(value)
     if distribution is None:
         name = getattr(getattr(value, "dist", None), "name", type(value).__name__)
-        raise NoClosedForm(f"no closed form is known for {what} with the distribution {name}")
+        raise NoClosedFormError(f"no closed form is known for {what} with the distribution {name}")
     return distribution

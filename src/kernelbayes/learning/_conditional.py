@@ -219,11 +219,11 @@ def tune_kernel(
     bounds = {"kernel.lengthscale": (kernel.lengthscale.min() / REACH, kernel.lengthscale.max() * REACH)}
     bounds |= {"reg": REG_BOUNDS} if reg is None else {}
     fixed = () if reg is None else ("reg",)
-    found = minimise(objective, params, data, bounds=bounds, fixed=fixed, warn=False)
+    found = minimise(objective, params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
     moved = np.abs(np.log(found.params.kernel.lengthscale / params.kernel.lengthscale)).max()
     if moved > np.log(MOVED):
         first, data = found, (_prepare(X, V, landmarks_of(found.params.kernel)),)
-        found = minimise(objective, first.params, data, bounds=bounds, fixed=fixed, warn=False)
+        found = minimise(objective, first.params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
         evaluations = first.evaluations + found.evaluations
         found = dataclasses.replace(found, path=first.path + found.path, evaluations=evaluations)
     return _explained(found)
@@ -240,7 +240,7 @@ def tune_reg(F: Array, V: Array, *, scale: float, method: str, rng: np.random.Ge
     F, V = (np.pad(A, ((0, rows - n), (0, padded_size(A.shape[1]) - A.shape[1]))) for A in (F, V))
     data = (F, (np.arange(rows) < n).astype(float), V)
     bounds = {"reg": (scale * REG_BOUNDS[0], scale * REG_BOUNDS[1])}
-    return _explained(minimise(_OBJECTIVES[method].of_reg, start, data, bounds=bounds, warn=False))
+    return _explained(minimise(_OBJECTIVES[method].of_reg, start, data, bounds=bounds, warn=False, progress=False))
 
 
 def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int, *, scale: float) -> float:

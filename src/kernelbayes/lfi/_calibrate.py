@@ -98,7 +98,7 @@ class Calibration:
         return stats.chisquare(self.histogram()[0], axis=0).pvalue
 
     @property
-    def problems(self) -> list[str]:
+    def problems(self) -> tuple[str, ...]:
         """What is wrong, in words."""
         out = []
         for level in (0.9, 0.5):
@@ -115,7 +115,7 @@ class Calibration:
                 out.append(f"{name}: posteriors lie too {'low' if bias > 0 else 'high'} on average")
         if self.failed:
             out.append(f"{self.failed} replicates had no posterior")
-        return out
+        return tuple(out)
 
     def summary(self) -> Summary:
         """A table: coverage of 50, 90 and 95 % intervals, mean rank (0.5 if unbiased), and the p-value of uniformity."""
@@ -129,13 +129,16 @@ class Calibration:
             }
             for j, name in enumerate(self.names)
         }
-        return Summary(rows, f"{len(self.ranks)} replicates around the {self.around}")
+        return Summary(rows, f"{len(self.ranks)} replicates around the {self.around}", self.problems)
 
-    def plot(self) -> Any:
-        """Rank histograms with the band that chance allows, and coverage against level, for each parameter."""
+    def plot(self, *, sure: float = 0.99) -> Any:
+        """A figure: rank histograms with the band that chance allows, and coverage against level, for each parameter.
+
+        Returns a Matplotlib figure: `calibration.plot().savefig("calibration.png")`.
+        """
         from .. import plotting
 
-        return plotting.calibration(self)
+        return plotting.calibration(self, sure=sure)
 
 
 def calibrate(

@@ -64,8 +64,8 @@ def infer(
     pass_dict: bool | None = None,
     max_seconds: float | None = None,
     retry_failed: bool = False,
-    random_state: RandomState = None,
     progress: bool | None = None,
+    random_state: RandomState = None,
     **settings: Any,
 ) -> ParameterPosterior:
     """Infer the parameters of a simulator from an observation, without a likelihood.
@@ -87,8 +87,8 @@ def infer(
         proposal: another `kb.Prior` over the same parameters to simulate from; the posterior is still that of `prior`.
         statistics: names of the outputs.
         executor, store, timeout, vectorised, pass_dict, max_seconds, retry_failed: as in `kb.simulate`.
+        progress: show a bar; None: on a terminal when it takes more than a moment.
         random_state: seed of everything.
-        progress: show a bar.
         settings: of the method, such as `epsilon`, `lengthscale`, `reg`, `learn`, `epsilon_kernel` of "kelfi".
 
     Warns with `kb.PosteriorWarning` when the result should not be taken at face value; `posterior.problems` keeps it.
@@ -103,7 +103,7 @@ def infer(
         >>> prior = kb.Prior(growth=(0, 2), noise=stats.lognorm(0.5, scale=0.1))
         >>> posterior = kb.infer(simulator, prior, observed={"end": 2.4, "roughness": 0.15}, simulations=300, random_state=0)
         >>> summary = posterior.summary()
-        >>> 0.6 < summary["growth"]["mean"] < 1.3, summary["noise"]["sd"] < summary["noise"]["prior sd"]
+        >>> 0.6 < summary["growth"]["mean"] < 1.3, summary["noise"]["std"] < summary["noise"]["prior std"]
         (True, True)
     """
     method = _check.option(method, "method", METHODS)

@@ -94,7 +94,7 @@ class Prior:
             components.append(Normal(means, np.asarray(scipy.linalg.block_diag(*(c.cov for _, c in combination)))))
         return components[0] if len(components) == 1 else Mixture(components, np.array(weights))
 
-    def sample(self, n: int, random_state: RandomState = None) -> Array:
+    def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
         """Independent draws (n, d)."""
         n, rng = _check.count(n, "n"), _check.generator(random_state)
         return np.concatenate([_draws(block, n, rng) for block in self._blocks], axis=1)

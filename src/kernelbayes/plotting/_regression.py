@@ -31,7 +31,7 @@ def function_band(
     x: ArrayLike | None = None,
     *,
     truth: ArrayLike | Callable[[Array], ArrayLike] | None = None,
-    level: float = 0.95,
+    level: float = 0.9,
     resolution: int = 200,
 ) -> Any:
     """The function that a model found: its mean, a band about it, and marks below where there are pairs.
