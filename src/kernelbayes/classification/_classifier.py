@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _check
 from .._estimator import check_kinds, check_points, check_sample
 from .._linalg import Dense, WeightedRidge
+from .._progress import progress_bar
 from .._summary import Summary
 from .._typing import Array, ArrayLike, RandomState
 from ..features import DenseFeatures, Recipe, Subspace, default_recipe, kernel_for
@@ -216,9 +217,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         size = max(1, _BLOCK_ELEMENTS // max(self.features_.rank, 1))
         starts = range(0, n, size)
         if self.verbose and len(starts) > 1:
-            from tqdm.auto import tqdm
-
-            starts = tqdm(starts, desc=doing, unit="block")
+            starts = progress_bar(doing, len(starts), True, iterable=starts, unit="block")
         for start in starts:
             yield slice(start, start + size)
 

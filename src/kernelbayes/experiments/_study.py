@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import progress_bar
 from .._typing import Array
 from ._estimates import Estimate, mean
 
@@ -80,20 +81,13 @@ class Study:
             cases: what is varied, such as `[{"n": 50}, {"n": 100}]`.
             paired: whether all cases of a repeat start from the same random numbers.
         """
-        from tqdm.auto import tqdm
-
         function = getattr(once, "__qualname__", "")  # which a partial function does not have
         journal = _Journal(self.journal, _digest([self.name, function, settings, list(cases), paired]))
         done = journal.read()
         wanted = [(r, c) for r in range(settings["repeats"]) for c in range(len(cases))]
         left = [cell for cell in wanted if cell not in done]
-        bar = tqdm(
-            left,
-            desc=self.name,
-            total=len(wanted),
-            initial=len(wanted) - len(left),
-            disable=None if self.progress else True,
-        )
+        shown = None if self.progress else False
+        bar = progress_bar(self.name, len(wanted), shown, iterable=left, initial=len(wanted) - len(left))
         for r, c in bar:
             start = time.perf_counter()
             numbers = once({**settings, **cases[c]}, self.generator(r, 0 if paired else c))

@@ -32,6 +32,7 @@ from .._linalg import (
     pivoted_cholesky,
     solve_lower,
 )
+from .._progress import progress_bar
 from .._typing import AnyArray, Array, ArrayLike
 from ..kernels import Kernel, dense_gram, gram_blocks
 from ._base import Features, Recipe
@@ -182,9 +183,7 @@ class Streamed(eqx.Module):
         if not progress:
             yield from blocks
             return
-        from tqdm.auto import tqdm
-
-        with tqdm(total=self.size, desc="fitting", unit=" points", unit_scale=True) as bar:
+        with progress_bar("fitting", self.size, True, unit=" points", unit_scale=True) as bar:
             for rows, G in blocks:
                 yield rows, G
                 bar.update(rows.stop - rows.start)

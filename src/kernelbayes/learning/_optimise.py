@@ -21,6 +21,7 @@ import scipy.optimize
 
 from .. import _check
 from .._backend import float64
+from .._progress import progress_bar
 from .._typing import Array, RandomState
 
 _REACH = 1e3  # by default a parameter may move this factor up or down from its start
@@ -202,9 +203,7 @@ class _Problem:
 
 
 def _bar(steps: int) -> Any:
-    from tqdm.auto import tqdm  # slow to import, and needed only here
-
-    return tqdm(total=steps, desc="learning")
+    return progress_bar("learning", steps, True)
 
 
 @float64
@@ -299,7 +298,6 @@ def minimise_in_batches(
     out the noise of single batches. The rate falls to a tenth along a cosine.
     """
     import optax  # slow to import, and needed only here
-    from tqdm.auto import tqdm
 
     leaves = free_leaves(params, bounds or {}, tuple(fixed))
     if not leaves:
@@ -307,10 +305,7 @@ def minimise_in_batches(
     problem = _Problem(objective, params, (), leaves)
     adam = optax.adam(optax.cosine_decay_schedule(rate, steps, alpha=0.1))
     theta, state, path, late = problem.start, adam.init(problem.start), [], []
-    hidden = None if progress is None else not progress
-    for i, data in enumerate(
-        tqdm(batches, total=steps, desc="learning", disable=hidden, delay=0.0 if progress else 2.0)
-    ):
+    for i, data in enumerate(progress_bar("learning", steps, progress, wait=2.0, iterable=batches)):
         problem.data = data
         value, slope = problem(theta)
         path.append({"value": value, **problem.learned(theta)})

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .. import _check
+from .._progress import progress_bar
 from .._typing import Array
 from ..kernels import Gaussian, median_lengthscale
 from ..kernels._distributions import Distribution
@@ -133,7 +134,7 @@ def walk(problem: Problem, bench: Bench, target: Target, step: Any, steps: int |
     sd = np.sqrt(np.diagonal(bench.latent.covariance()))
     places, moved = [], []
     z, made = bench.nearest(), 0
-    with progress_bar(problem, bench.left if steps is None else steps, "runs" if steps is None else "steps") as bar:
+    with walking(problem, bench.left if steps is None else steps, "runs" if steps is None else "steps") as bar:
         try:
             current, here = target.state(z), bench.log_prior(z)
             while steps is None or made < steps:
@@ -175,12 +176,9 @@ def read_share(value: Any, name: str) -> float:
     return number
 
 
-def progress_bar(problem: Problem, total: int | None, unit: str) -> Any:
+def walking(problem: Problem, total: int | None, unit: str) -> Any:
     """A bar that counts runs or steps."""
-    from tqdm.auto import tqdm  # slow to import
-
-    hidden = None if problem.progress is None else not problem.progress
-    return tqdm(total=total, desc="walking", unit=f" {unit}", leave=False, disable=hidden)
+    return progress_bar("walking", total, problem.progress, unit=f" {unit}", leave=False)
 
 
 # ----------------------------------------------------------------------------------------- what is made of it

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import progress_bar
 from .._typing import Array
 from ._calling import Outcome
 from ._crews import Crew, Task
@@ -148,10 +149,6 @@ def _not_finite(output: Array, statistics: tuple[str, ...] | None) -> str | None
     return f"{what} is {output[where]}"
 
 
-def progress_bar(total: int, done: int, progress: bool | None) -> Any:
+def simulating(total: int, done: int, progress: bool | None) -> Any:
     """A bar that appears, unless asked for or forbidden, on a terminal when it takes more than a moment."""
-    from tqdm.auto import tqdm
-
-    hidden = None if progress is None else not progress  # None: wherever there is no terminal
-    delay = 0.0 if progress else _SECONDS_TO_WAIT
-    return tqdm(total=total, initial=done, desc="simulating", unit=" runs", disable=hidden, delay=delay)
+    return progress_bar("simulating", total, progress, wait=_SECONDS_TO_WAIT, initial=done, unit=" runs")
