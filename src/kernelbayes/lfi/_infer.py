@@ -238,6 +238,7 @@ def _seed(random_state: RandomState) -> int | None:
 
 
 def _check_settings(method: Callable[..., Inference], name: str, settings: dict[str, Any]) -> None:
+    """Refuse what is no argument of the method: this is why methods with settings in common name them each."""
     known = [p for p in inspect.signature(method).parameters if p != "problem"]
     for setting in settings:
         if setting not in known:
