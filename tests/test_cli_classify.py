@@ -1,5 +1,6 @@
 """`kernelbayes classify` on files, from labelled rows to probabilities, and what it says about files that are not right."""
 
+import functools
 import re
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 from sklearn.metrics import log_loss
 
 import kernelbayes as kb
+from command_line import called_in, unreadable
 from kernelbayes._table import read_table, write_table
-from kernelbayes.cli import main
 
 KINDS = np.array(["none", "some", "very much"])
 
@@ -51,17 +52,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def call(folder, capsys, *arguments, code=0):
-    """Run the command in a folder of tables; what it printed."""
-    words = [str(folder / word) if re.search(r"\.(csv|png|npz|txt)$", word) else word for word in arguments]
-    assert main(["classify", *words]) == code
-    printed = capsys.readouterr()
-    if code == 0:
-        assert printed.err == ""
-        return printed.out
-    assert printed.err.startswith("kernelbayes classify: ")
-    assert printed.err.count("\n") == 1
-    return printed.err.removeprefix("kernelbayes classify: ").rstrip()
+call = functools.partial(called_in, "classify")
 
 
 LEARN = ("--train", "train.csv", "--target", "kind", "--ignore", "number", "--learn", "median")
@@ -296,6 +287,4 @@ def test_what_looks_like_a_quantity_is_mentioned(folder, capsys):
     ],
 )
 def test_arguments_that_cannot_be_read(capsys, arguments, message):
-    with pytest.raises(SystemExit, match="2"):
-        main(["classify", *arguments.split()])
-    assert message in capsys.readouterr().err
+    assert message in unreadable("classify", capsys, *arguments.split())

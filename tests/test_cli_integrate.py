@@ -1,5 +1,6 @@
 """`kernelbayes integrate` on files, from a function and a distribution to a folder of results, and what it refuses."""
 
+import functools
 import re
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy import stats
 
 import kernelbayes as kb
+from command_line import called, calls_in, unreadable
 from kernelbayes._table import read_table
 from kernelbayes.cli import main
 from kernelbayes.cli._in_words import in_words
@@ -77,20 +79,7 @@ def given(function="cost"):
     return ("--integrand", f"farm_model:{function}", "--distribution", "inputs.toml", "--n", "20", "--out", "out")
 
 
-def call(capsys, *arguments, code=0):
-    """Run the command; what it printed."""
-    assert main(["integrate", *arguments]) == code
-    printed = capsys.readouterr()
-    if code == 0:
-        return printed.out
-    assert printed.err.startswith("kernelbayes integrate: ")
-    assert printed.err.count("\n") == 1
-    return printed.err.removeprefix("kernelbayes integrate: ").rstrip()
-
-
-def calls(folder):
-    path = folder / "calls.txt"
-    return len(path.read_text().splitlines()) if path.exists() else 0
+call = functools.partial(called, "integrate")
 
 
 def test_from_a_function_to_a_folder(folder, capsys):
@@ -126,13 +115,13 @@ def test_it_is_what_python_gives(folder, capsys):
 def test_a_store_repeats_no_evaluation(folder, capsys):
     stored = (*given(), "--store", "values.sqlite")
     call(capsys, *stored)
-    assert calls(folder) == 20
+    assert calls_in(folder) == 20
     first = (folder / "out" / "nodes.csv").read_bytes()
     call(capsys, *stored)
-    assert calls(folder) == 20
+    assert calls_in(folder) == 20
     assert (folder / "out" / "nodes.csv").read_bytes() == first
     call(capsys, *stored, "--n", "25")  # the first 20 are there
-    assert calls(folder) == 25
+    assert calls_in(folder) == 25
     assert len(read_table(folder / "out" / "nodes.csv")) == 25
     assert "--seed is 1, but the store values.sqlite was begun with 0; give that one to go on" in call(
         capsys, *stored, "--seed", "1", code=2
@@ -143,7 +132,7 @@ def test_nodes_are_added_up_to_a_limit(folder, capsys):
     printed = call(capsys, *given(), "--tol", "1e-12", "--max-n", "30")
     assert "beware  after 30 evaluations the standard deviation is " in printed
     assert "from    30 evaluations" in printed
-    assert calls(folder) == 30
+    assert calls_in(folder) == 30
 
 
 def test_processes(folder, capsys):
@@ -219,9 +208,7 @@ def test_refusals(folder, capsys, arguments, message):
     ],
 )
 def test_arguments_of_the_wrong_kind(folder, capsys, option, message):
-    with pytest.raises(SystemExit, match="2"):
-        main(["integrate", *given(), *option])
-    assert message in capsys.readouterr().err
+    assert message in unreadable("integrate", capsys, *given(), *option)
 
 
 def test_bounds_are_uniform(tmp_path):

@@ -1050,7 +1050,7 @@ def mercer(
 @entry
 def sampled_spectrum(kernel=KERNEL, points=POINTS, weights=FLAT, n=COUNT, reg=NUMBER, kind=words("projection")):
     heavy = np.abs(weights) if isinstance(weights, np.ndarray) and weights.dtype == float else weights
-    found = kb.SampledSpectrum(kernel, points, heavy, random_state=0)
+    found = kb.integration.SampledSpectrum(kernel, points, heavy, random_state=0)
     return (
         found.leverage(points, reg),
         found.sample_dpp(n, kind=kind, random_state=0),
@@ -1195,7 +1195,7 @@ def complaint(error, args):
         return "not raised by the library"
     if not linecache.getline(frames[-1].filename, frames[-1].lineno).strip().startswith("raise "):
         return "not raised on purpose"
-    if isinstance(error, kb.NoClosedForm):
+    if isinstance(error, kb.NoClosedFormError):
         return None  # names the kernel and the distribution
     if len(str(error)) > 1500:
         return "a message longer than anybody reads"

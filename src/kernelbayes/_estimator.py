@@ -78,6 +78,15 @@ def _refuse_flat(X: Any) -> None:
         )
 
 
+class MultiOutput:
+    """An estimator whose targets may have several columns."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.target_tags.multi_output = True
+        return tags
+
+
 class HoldsGram:
     """The training sample `X_` in the coordinates of `features_`, rebuilt after loading."""
 

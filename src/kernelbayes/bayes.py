@@ -1,7 +1,8 @@
 """Kernel Bayes' rules as an estimator: pairs, a prior and an observation in, a posterior embedding out.
 
 The algebra is in `rules.bayes`; here are checks, defaults, the choice of hyperparameters, and what a posterior should say
-about itself.
+about itself. It is longer than other files since the one estimator serves every rule of the family: what they share is
+most of it, and a part of its own for each would hide that.
 """
 
 from __future__ import annotations

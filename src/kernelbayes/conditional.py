@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _check
-from ._estimator import HoldsGram, check_kinds, check_points, check_sample
+from ._estimator import HoldsGram, MultiOutput, check_kinds, check_points, check_sample
 from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import (
@@ -40,7 +40,7 @@ _STAND_IN_RANK = 1024
 _BLOCK_ELEMENTS = 2**22
 
 
-class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
+class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator):
     r"""The embedding of the distribution of y given x, learned from pairs.
 
     .. math:: \hat\mu_{Y|x} = \sum_i w_i(x)\, \ell(y_i, \cdot), \qquad w(x) = (K + n \lambda I)^{-1} k(x)
@@ -107,11 +107,6 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
         self.learn = learn
         self.progress = progress
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     # ------------------------------------------------------------------------------------------------ fitting
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,12 @@ from ..integration._nodes import NODES
 from ..lfi import Prior
 from ..simulation import SimulationError
 from ._columns import counted
+from ._files import folder, tell_written
 from ._imported import imported
-from ._in_words import in_words
+from ._in_words import in_words, inside
+from ._options import above_zero, add_folder, add_limits, add_seed, whole
 from ._prior_file import read_distribution_file
-from ._refusal import Refusal, above_zero, folder, in_options, plainly, seconds, seed, whole
+from ._refusal import Refusal, in_options, plainly, resumable
 
 # Fewer evaluations say nothing about how a function varies.
 _FEWEST = 3
@@ -56,11 +57,10 @@ def add_command(commands: Any) -> None:
     runs.add_argument("--nodes", choices=NODES, help="how inputs are chosen (default: wide)")
     runs.add_argument("--workers", type=whole, metavar="N", help="processes to evaluate it in (default: this one)")
     runs.add_argument("--store", metavar="SQLITE", help="keep every value as it comes, and go on from there next time")
-    runs.add_argument("--timeout", type=seconds, metavar="S", help="seconds after which an evaluation counts as failed")
-    runs.add_argument("--max-seconds", type=seconds, metavar="S", help="seconds after which no more are begun")
-    runs.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
+    add_limits(runs, "an evaluation")
+    add_seed(runs)
     results = command.add_argument_group("results")
-    results.add_argument("--out", default="kernelbayes-integrate", metavar="DIR", help="folder (default: %(default)s)")
+    add_folder(results, "integrate")
     command.set_defaults(run=_run, command="integrate")
 
 
@@ -74,16 +74,11 @@ def _run(arguments: argparse.Namespace) -> int:
         f = imported(arguments.integrand, "--integrand", "model:cost")
     out = folder(arguments.out)
     print(f"mean of {arguments.integrand}")
-    print(f"over    {repr(Prior(distributions)).removeprefix('Prior(').removesuffix(')')}", flush=True)
-    try:
-        with plainly():
-            found = _integrated(f, distributions, arguments)
-    except KeyboardInterrupt:
-        kept = "; the same command goes on from here" if arguments.store else ""
-        print(f"\nstopped{kept}", file=sys.stderr)
-        return 130
+    print(f"over    {inside(Prior(distributions))}", flush=True)
+    with resumable(bool(arguments.store)), plainly():
+        found = _integrated(f, distributions, arguments)
     print("\n".join(_lines(found, list(distributions))))
-    print(f"written {', '.join(map(str, _write(found, out)))}")
+    tell_written(_write(found, out))
     return 0
 
 
@@ -119,7 +114,7 @@ def _lines(found: Integral, names: list[str]) -> list[str]:
     if np.ndim(found.mean()):
         return [*told, "", str(Summary(found.summary())), ""]  # problems were told as notes
     low, high = (f"{end:.{digits(found.mean(), found.std())}g}" for end in found.interval(0.9))
-    mean = repr(found).removeprefix("Integral(").partition(",")[0]
+    mean = inside(found).partition(",")[0]
     return [*told, f"found   {mean}", f"90 %    {low} to {high}"]
 
 

@@ -245,7 +245,7 @@ def integrate(
         raise SimulationError(_in_other_words(str(error), bool(vectorised)), error.runs) from error.__cause__
     for note in evaluations.notes + notes:
         warnings.warn(note, SimulationWarning, stacklevel=2)
-    problems = plan.problems(found, runs, history, goal)
+    problems = plan.problems(runs, history, goal)
     for problem in problems:
         warnings.warn(problem, QuadratureWarning, stacklevel=2)
     return Integral(found, _values(runs), history, tuple(problems), runs.failures, names, runs.statistics)
@@ -346,7 +346,7 @@ class _Plan:
             self.suited.kernel, reg=NUGGET * float(self.suited.kernel._diag(rule.points).mean()) / len(rule)
         )
 
-    def problems(self, rule: QuadratureRule, runs: Runs, history: list[Any], goal: float | None) -> list[str]:
+    def problems(self, runs: Runs, history: list[Any], goal: float | None) -> list[str]:
         """What the user should know."""
         said = []
         n, _, std = history[-1]

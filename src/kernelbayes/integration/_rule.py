@@ -20,7 +20,7 @@ from ..features import Recipe
 from ..kernels import Kernel, check_kernel, dense_gram
 from ..rules import quadrature as rules
 from ..rules.quadrature import Problem
-from ._nodes import NODES, Nodes, Plan
+from ._nodes import Plan, chosen_nodes
 from ._source import Aim, read_source
 
 WEIGHTS = ("optimal", "normalised", "bach", "importance", "uniform")
@@ -225,7 +225,7 @@ class QuadratureRule:
         given = before if nodes is None else nodes
         if isinstance(given, str) and given == "given":
             raise ValueError("the nodes of this rule were given; say how to choose more, such as nodes='greedy'")
-        new, name = _chosen(aim, n, given, self.points, self._plan)
+        new, name = chosen_nodes(aim, n, given, self.points, self._plan)
         if self.weighting in ("importance", "bach") and (new.density is None or self.density is None):
             raise ValueError(
                 f"{self.weighting} weights need one density of all nodes, which {name} nodes after others have not"
@@ -355,26 +355,12 @@ def quadrature(
     aim = Aim(source, kernel)
     empty = np.empty((0, source.dimension))
     count = None if n is None else _check.count(n, "n")
-    chosen, name = _chosen(aim, count, nodes, empty, plan)
+    chosen, name = chosen_nodes(aim, count, nodes, empty, plan)
     if name == "leverage" and reg is None:
         plan["leverage_reg"] = Plan(aim, len(chosen.points), empty, seed, None, features).leverage_reg()
     if weights in ("importance", "bach") and chosen.density is None:
         raise ValueError(f"weights={weights!r} needs nodes with a density, which {name} nodes have not; use 'optimal'")
     return QuadratureRule(aim, chosen.points, chosen.density, weights, penalty, name, plan)
-
-
-def _chosen(aim: Aim, count: int | None, nodes: Any, before: Array, plan: dict[str, Any]) -> tuple[Nodes, str]:
-    """New nodes, and what to call them."""
-    if not isinstance(nodes, str):
-        points = aim.kernel._check(_check.vectors(nodes, "nodes", width=aim.source.dimension), "nodes")
-        if count is not None and count != len(points):
-            raise ValueError(f"n={count} but {len(points)} nodes were given; leave n out")
-        return Nodes(points, None), "given"
-    _check.option(nodes, "nodes", tuple(NODES))
-    if count is None:
-        raise ValueError("n, the number of nodes, must be given unless the nodes are")
-    reg = plan.get("leverage_reg", plan["reg"])
-    return NODES[nodes](Plan(aim, count, before, plan["seed"], reg, plan["features"])), nodes
 
 
 def _problem(aim: Aim, points: Array) -> Problem:

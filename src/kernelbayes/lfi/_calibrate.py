@@ -18,7 +18,7 @@ from .. import _check
 from .._summary import Summary
 from .._typing import Array, RandomState
 from ..embeddings import PosteriorWarning
-from ..embeddings._weighted import covariances
+from ..embeddings._weighted import covariances, level_of
 from ..kernels._distributions import Normal
 from ..learning._likelihood_free import Scales, above_noise, noise_floor
 from ._importance import density_of
@@ -64,9 +64,7 @@ class Calibration:
 
     def coverage(self, level: float = 0.9) -> Array:
         """Share of true parameters (d,) inside the central interval that should hold `level` of them."""
-        level = _check.scalar(level, "level")
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level:g}")
+        level = level_of(level)
         return (np.abs(2.0 * self.ranks - 1.0) <= level).mean(0)
 
     def coverage_band(self, level: float = 0.9, sure: float = 0.99) -> tuple[float, float]:

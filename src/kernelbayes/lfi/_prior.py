@@ -262,7 +262,7 @@ def _block(value: Any, name: str) -> Block:
             f"or a kb.Mixture; got {value!r}"
         )
     known = as_distribution(value)
-    return _known(known, name) if known is not None else _drawn(value, name)
+    return _known(known, name) if known is not None else _drawn(value)
 
 
 def _bounds(value: Any, name: str) -> Scalar:
@@ -287,7 +287,7 @@ def _known(value: Distribution, name: str) -> Block:
     return Correlated(value)
 
 
-def _drawn(value: Any, name: str) -> Drawn:
+def _drawn(value: Any) -> Drawn:
     """A multivariate distribution of which there are draws and a density."""
 
     def sampler(n: int, rng: np.random.Generator) -> Any:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _check
 from .._typing import Array, ArrayLike
 from ..embeddings import PosteriorWarning
+from ..embeddings._weighted import level_of
 from ._style import FAINT, INK, SECOND, first_of_each, new_figure
 
 # Panels beside each other, and pairs marked in each.
@@ -51,8 +52,7 @@ def function_band(
     """
     from scipy.stats import norm
 
-    if not 0 < _check.scalar(level, "level") < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level:g}")
+    level = level_of(level)
     points = _points(model, x)
     inputs = _varying(points)
     cuts = [_cut(points, j, _check.count(resolution, "resolution", at_least=2)) for j in inputs]

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from .. import _check
-from .._estimator import check_kinds, check_sample
+from .._estimator import MultiOutput, check_kinds, check_sample
 from .._typing import Array, ArrayLike, RandomState
 from ..features import IncompleteCholesky, Streamed, represent
 from ..kernels import Gaussian, Kernel
@@ -22,7 +22,7 @@ from ._function import GaussianFunction
 _TOLERANCE = 1e-10
 
 
-class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
+class SparseRegression(GaussianFunction, MultiOutput, RegressorMixin, BaseEstimator):
     r"""Gaussian process regression on a few points, which are learned with the kernel and the noise.
 
     The process is known by its values at n points u, and the m rows of data tell about it through them. With
@@ -113,11 +113,6 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         self.standardise = standardise
         self.progress = progress
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     # ------------------------------------------------------------------------------------------------ fitting
 
