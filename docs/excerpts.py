@@ -1,0 +1,124 @@
+"""Tables that pages and the README show, cut out of records of full runs: none of their numbers is typed by hand.
+
+The records are `docs/results/<name>.json`, of experiments, and `benchmarks/results.json`, of comparisons with peers. A build
+of the documentation writes one fragment for each entry of `TABLES`. The README has a table of its own, between two marks;
+`python docs/excerpts.py` renews it, and a test says if it is not what the records hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from results import RECORDS, _escaped, _restored, _row, _text
+
+README = RECORDS.parent.parent / "README.md"
+BENCHMARKS = RECORDS.parent.parent / "benchmarks" / "results.json"
+_MARKS = "<!-- measured -->\n", "<!-- end -->\n"
+
+
+# ------------------------------------------------------------------------------------------------- experiments
+
+
+def found(name: str, title: str) -> list[dict[str, Any]]:
+    """The rows of one table of a record, by the beginning of its title."""
+    record = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
+    (table,) = (t for t in record["tables"] if t["title"].startswith(title))
+    return [{column: _restored(value) for column, value in row.items()} for row in table["rows"]]
+
+
+def excerpt(name: str, title: str, columns: Sequence[str], rows: Sequence[str] | None = None) -> str:
+    """Some columns, and the rows whose first cell is named, as Markdown; `column: other` gives a column another name."""
+    wanted = [(name.strip(), (other or name).strip()) for name, _, other in (c.partition(": ") for c in columns)]
+    lines = found(name, title)
+    if rows is not None:
+        by_name = {_text(line[wanted[0][0]]): line for line in lines}
+        lines = [by_name[row] for row in rows]
+    body = [[_escaped(_text(line[column])) for column, _ in wanted] for line in lines]
+    rules = [":---", *["---:"] * (len(wanted) - 1)]
+    return "\n".join(map(_row, [[_escaped(other) for _, other in wanted], rules, *body])) + "\n"
+
+
+def number(name: str, title: str, row: Any, column: str) -> str:
+    """One cell of a record, without its standard error."""
+    lines = found(name, title)
+    first = next(iter(lines[0]))
+    (line,) = (line for line in lines if line[first] == row)
+    return _text(getattr(line[column], "value", line[column]))
+
+
+# -------------------------------------------------------------------------------------------------- benchmarks
+
+
+def benchmark(name: str) -> dict[str, str]:
+    """One row of the benchmarks by the names of its columns; the last column in two parts, ours and the peer's."""
+    cells = [cell.strip() for cell in json.loads(BENCHMARKS.read_text(encoding="utf-8"))[name].strip("| ").split(" | ")]
+    _, ours, _, memory, peer, _, _, also = (*cells, "")[:8]
+    mine, _, theirs = also.partition("peer: ")
+    seconds, _, rest = peer.partition(" s, ")
+    called = rest.partition("(")[2].removesuffix(")")
+    return {"ours": ours, "memory": memory, "peer": f"{seconds} s", "called": called, "mine": mine, "theirs": theirs}
+
+
+def compared(name: str, pattern: str) -> tuple[str, str]:
+    """What a pattern finds in what the benchmark says of ours, and of the peer's."""
+    row = benchmark(name)
+    ours, theirs = re.search(pattern, row["mine"]), re.search(pattern, row["theirs"])
+    if ours is None or theirs is None:
+        raise ValueError(f"the benchmark {name} has no {pattern!r} for both")
+    return ours[1], theirs[1]
+
+
+# ------------------------------------------------------------------------------------------------------ README
+
+
+def comparison() -> str:
+    """The table of the README: for each job what was measured, here and beside it."""
+    rows = [["job", "measure", "here", "beside it"], [":---", ":---", "---:", ":---"]]
+    told = {"EKF": "told the system: Kalman", "particle filter": "particles", "regression": "not told it: regression"}
+    for name, what in (("rotation", "a filter, point on a circle"), ("oscillatory", "the same, orbit with petals")):
+        ours, *others = (number(name, "Squared error", 700, column) for column in ("IW", *told))
+        beside = ", ".join(f"{label} {value}" for label, value in zip(told.values(), others, strict=True))
+        rows.append([what, "squared error", ours, beside])
+
+    def timed(name: str, what: str, measure: str, pattern: str, peer: str) -> list[str]:
+        row, (ours, theirs) = benchmark(name), compared(name, pattern)
+        return [what, f"{measure}; time", f"{ours}; {row['ours']}", f"{peer} {theirs}; {row['peer']}"]
+
+    def untimed(name: str, title: str, column: str, what: str, measure: str, methods: dict[str, str]) -> list[str]:
+        ours, *others = ((label, number(name, title, method, column)) for method, label in methods.items())
+        return [what, measure, ours[1], ", ".join(map(" ".join, others))]
+
+    exact = "mean off by, in exact sd"
+    rows.append(timed("inference", "5 parameters from 1,000 simulations", exact, r"mean off by ([\d.]+)", "sbi NPE"))
+    ways = {"KELFI": "", "SMC-ABC": "`smc-abc`, also here,", "rejection": "`rejection`", "KBR": "`kbr`"}
+    what, measure = "4 rates of predators and prey from 2,500", "error of the mean"
+    rows.append(untimed("lotka-volterra", "Over the repeats", "error, all four", what, measure, ways))
+    mean = r"mean [\d.]+ ([\d.]+)"
+    rows.append(timed("classify-quality", "classes, ten folds of four data sets", "log loss", mean, "tuned SVC"))
+    rows.append(timed("classify-forest", "the same", "log loss", mean, "random forest"))
+    what, peer = "classes, 20 lengthscales, 2,000 rows", "Gaussian process of scikit-learn"
+    rows.append(timed("classify", what, "accuracy", r"accuracy ([\d.]+)", peer))
+    what, peer = "classes by chunks, 1,000,000 rows", "Nystroem + SGD"
+    rows.append(timed("classify-stream", what, "log loss", r"log loss ([\d.]+)", peer))
+    ways = {"TTGP": "", "impute": "imputing", "cascade": "two regressions in a row"}
+    what, title = "f(x) through a mediator, 300 + 300 rows", "Root mean squared error over"
+    rows.append(untimed("task-transform", title, "ours, 300", what, "error", ways))
+    rows.append(timed("sparse", "regression on 300 points, 100,000 rows", "error", r"RMSE ([\d.]+)", "GPyTorch"))
+    return "\n".join(map(_row, rows)) + "\n"
+
+
+def renewed(readme: str) -> str:
+    """The README with its table as the records have it."""
+    before, _, rest = readme.partition(_MARKS[0])
+    _, mark, after = rest.partition(_MARKS[1])
+    if not mark:
+        raise ValueError("the README has lost the marks of its table")
+    return before + _MARKS[0] + "\n" + comparison() + "\n" + _MARKS[1] + after
+
+
+if __name__ == "__main__":
+    README.write_text(renewed(README.read_text(encoding="utf-8")), encoding="utf-8")
