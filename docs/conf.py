@@ -9,6 +9,7 @@ from types import ModuleType
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import excerpts  # noqa: E402
 import figures  # noqa: E402
 import results  # noqa: E402
 from sphinx.errors import ConfigError  # noqa: E402
@@ -62,6 +63,7 @@ def prepare(app: object) -> None:
     check_reference()
     figures.draw_all(HERE / "generated")
     results.write_all(HERE / "generated")
+    excerpts.write_all(HERE / "generated")
 
 
 def list_attributes(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,17 @@ def found(name: str, title: str) -> list[dict[str, Any]]:
 
 
 def excerpt(name: str, title: str, columns: Sequence[str], rows: Sequence[str] | None = None) -> str:
-    """Some columns, and the rows whose first cell is named, as Markdown; `column: other` gives a column another name."""
-    wanted = [(name.strip(), (other or name).strip()) for name, _, other in (c.partition(": ") for c in columns)]
+    """Some columns, and the rows whose first cell is named, as Markdown; `column -> other` gives a column another name."""
+    wanted = [(column, other or column) for column, _, other in (c.partition(" -> ") for c in columns)]
     lines = found(name, title)
     if rows is not None:
         by_name = {_text(line[wanted[0][0]]): line for line in lines}
         lines = [by_name[row] for row in rows]
     body = [[_escaped(_text(line[column])) for column, _ in wanted] for line in lines]
     rules = [":---", *["---:"] * (len(wanted) - 1)]
-    return "\n".join(map(_row, [[_escaped(other) for _, other in wanted], rules, *body])) + "\n"
+    return (
+        "\n".join(map(_row, [[other if "`" in other else _escaped(other) for _, other in wanted], rules, *body])) + "\n"
+    )
 
 
 def number(name: str, title: str, row: Any, column: str) -> str:
@@ -70,6 +72,100 @@ def compared(name: str, pattern: str) -> tuple[str, str]:
     if ours is None or theirs is None:
         raise ValueError(f"the benchmark {name} has no {pattern!r} for both")
     return ours[1], theirs[1]
+
+
+# ------------------------------------------------------------------------------------------------------- guide
+
+_METHODS = ("KELFI", "KELFI, marginal", "DME", "KBR", "rejection")
+
+#: Fragment -> how it is made; `docs/guide/which-method.md` includes them.
+TABLES: dict[str, Callable[[], str]] = {
+    "choose-rule": lambda: excerpt(
+        "posterior-mean",
+        "The same, prior one",
+        [
+            "d",
+            "IW, chosen -> `iw` as it comes",
+            "IW -> `iw`, paper's settings",
+            "Original -> `kbr`, the same",
+            "no prior",
+            "prior mean",
+        ],
+    ),
+    "choose-rule-filter": lambda: excerpt(
+        "filter-choices", "Rules: error", ["rule", "oscillatory", "SSM 2a", "SSM 3a", "% astray", "ms a step"]
+    ),
+    "choose-filter": lambda: excerpt(
+        "filter-choices", "What is known", ["method: what it knows", "oscillatory", "SSM 2a", "SSM 3a"]
+    ),
+    "choose-inference-exact": lambda: excerpt(
+        "exponential-gamma",
+        "Total variation",
+        ["method", "15, mean -> 15 values, mean", "15, log mean", "500, mean -> 500 values, mean", "500, log mean"],
+        [*_METHODS, "K-ABC", "K2-ABC, as it comes", "GPS-ABC"],
+    ),
+    "choose-inference-hard": lambda: excerpt(
+        "lotka-volterra",
+        "Over the repeats",
+        ["method", "error, all four -> error", "width, all four -> width of the 95 % intervals", "truth inside"],
+        [*_METHODS, "KELFI, rounds", "SMC-ABC"],
+    ),
+    "choose-inference-many": lambda: excerpt(
+        "blowfly",
+        "NMSE in percent: means",
+        ["method", "m = 50", "m = 300", "m = 600", "m = 1000"],
+        ["KELFI", "KELFI, own units", "KBR", "K-ABC", "rejection", "MCMC-ABC", "SL-ABC", "ASL-ABC", "GPS-ABC"],
+    ),
+    "choose-classifier": lambda: _merged(
+        "uci",
+        {"Accuracy in percent": "accuracy in %", "Log loss": "log loss", "Expected": "calibration error"},
+        ["bound", "bound, batches", "validation", "CV", "median", "ERM", "SVC", "forest"],
+    ),
+    "choose-regression": lambda: excerpt(
+        "task-transform",
+        "Root mean squared error over",
+        ["solution", "authors, 50", "authors, 300", "ours, 50", "ours, 300"],
+        ["TTGP", "TTGP, map", "DME", "impute", "cascade", "direct"],
+    ),
+    "choose-sparse": lambda: excerpt(
+        "sparse-points",
+        "Root mean square errors",
+        ["points", "hyperparameters", "by", "error to the truth", "truth in the 95 % band"],
+    ),
+    "choose-nodes": lambda: excerpt(
+        "quadrature",
+        "Worst-case errors",
+        [
+            "kernel and distribution",
+            "d",
+            "1 iid -> iid",
+            "3 leverage -> leverage",
+            "4 DPP -> dpp",
+            "herding",
+            "greedy",
+            "Sobol -> sobol",
+        ],
+    ),
+    "choose-representation": lambda: excerpt(
+        "filter-choices",
+        "Representations, rule iw",
+        ["representation", "oscillatory", "SSM 2a", "SSM 3a", "rank", "seconds to fit", "ms a step"],
+    ),
+}
+
+
+def _merged(name: str, titles: dict[str, str], rows: Sequence[str]) -> str:
+    """The column of means of several tables side by side."""
+    columns = [{line["method"]: _text(line["mean"]) for line in found(name, title)} for title in titles]
+    body = [[row, *(column[row] for column in columns)] for row in rows]
+    return "\n".join(map(_row, [["method", *titles.values()], [":---", *["---:"] * len(titles)], *body])) + "\n"
+
+
+def write_all(out: Path) -> None:
+    """Write the fragments of the guide into a folder."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name, made in TABLES.items():
+        (out / f"{name}.md").write_text(made(), encoding="utf-8")
 
 
 # ------------------------------------------------------------------------------------------------------ README

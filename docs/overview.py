@@ -20,7 +20,7 @@ _PALE = "#eef3f7"
 _CHAIN = (
     ("data", "pairs, simulations,\na log"),
     ("kernel", "how alike are\ntwo points?"),
-    ("features F", "n points become\nn × r numbers"),
+    ("features F", "n points become\nn rows of r numbers"),
     ("rule", "a few lines of\nlinear algebra"),
     ("embedding", "points with\nsigned weights"),
     ("ask", "mean, interval, density,\nprobability, draws"),
@@ -42,7 +42,13 @@ def _chain(ax: Any) -> None:
     ax.set(xlim=(0, 5.9), ylim=(0, 1))
     ax.axis("off")
     for i, (name, what) in enumerate(_CHAIN):
-        box = {"boxstyle": "round,pad=0,rounding_size=0.08", "fc": _PALE, "ec": SECOND, "lw": 1.2, "mutation_aspect": 0.5}
+        box = {
+            "boxstyle": "round,pad=0,rounding_size=0.08",
+            "fc": _PALE,
+            "ec": SECOND,
+            "lw": 1.2,
+            "mutation_aspect": 0.5,
+        }
         ax.add_patch(FancyBboxPatch((i + 0.06, 0.1), 0.78, 0.8, **box))
         ax.text(i + 0.45, 0.68, name, ha="center", va="center", fontsize=12.5, color=INK, weight="bold")
         ax.text(i + 0.45, 0.35, what, ha="center", va="center", fontsize=9.5, color=INK, linespacing=1.2)
@@ -89,7 +95,9 @@ def _log(ax: Any, scope: dict[str, Any]) -> None:
     ax.plot(steps, track.mean[seen, 0], color=SECOND, lw=2.0, label="mean")
     ax.plot(steps, truth, color=ACCENT, lw=1.3, ls=(0, (3, 1.5)), label="truth")
     ax.set(xlabel="step", ylabel="state", ylim=(-1.9, 2.6))
-    ax.legend(loc="upper center", fontsize=9.5, frameon=False, ncol=4, handlelength=1.3, columnspacing=1.0, handletextpad=0.4)
+    ax.legend(
+        loc="upper center", fontsize=9.5, frameon=False, ncol=4, handlelength=1.3, columnspacing=1.0, handletextpad=0.4
+    )
     ax.set_title("A log in, a filter out", fontsize=12, color=INK)
 
 
