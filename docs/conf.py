@@ -11,6 +11,7 @@ sys.path.insert(0, str(HERE))
 
 import excerpts  # noqa: E402
 import figures  # noqa: E402
+import gallery  # noqa: E402
 import results  # noqa: E402
 from sphinx.errors import ConfigError  # noqa: E402
 
@@ -64,6 +65,7 @@ def prepare(app: object) -> None:
     figures.draw_all(HERE / "generated")
     results.write_all(HERE / "generated")
     excerpts.write_all(HERE / "generated")
+    gallery.write_all(HERE / "generated")
 
 
 def list_attributes(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
