@@ -8,7 +8,6 @@ of the documentation writes one fragment for each entry of `TABLES`. The README 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,23 +54,11 @@ def number(name: str, title: str, row: Any, column: str) -> str:
 # -------------------------------------------------------------------------------------------------- benchmarks
 
 
-def benchmark(name: str) -> dict[str, str]:
-    """One row of the benchmarks by the names of its columns; the last column in two parts, ours and the peer's."""
-    cells = [cell.strip() for cell in json.loads(BENCHMARKS.read_text(encoding="utf-8"))[name].strip("| ").split(" | ")]
-    _, ours, _, memory, peer, _, _, also = (*cells, "")[:8]
-    mine, _, theirs = also.partition("peer: ")
-    seconds, _, rest = peer.partition(" s, ")
-    called = rest.partition("(")[2].removesuffix(")")
-    return {"ours": ours, "memory": memory, "peer": f"{seconds} s", "called": called, "mine": mine, "theirs": theirs}
-
-
-def compared(name: str, pattern: str) -> tuple[str, str]:
-    """What a pattern finds in what the benchmark says of ours, and of the peer's."""
-    row = benchmark(name)
-    ours, theirs = re.search(pattern, row["mine"]), re.search(pattern, row["theirs"])
-    if ours is None or theirs is None:
-        raise ValueError(f"the benchmark {name} has no {pattern!r} for both")
-    return ours[1], theirs[1]
+def compared(name: str, measure: str) -> tuple[str, str]:
+    """A measure of quality and the seconds of one row of the benchmarks: ours, and the peer's."""
+    row = json.loads(BENCHMARKS.read_text(encoding="utf-8"))[name]
+    ours, peer = (f"{row[who]['quality'][measure]:.3g}; {row[who]['seconds']:.3g} s" for who in ("ours", "peer"))
+    return ours, peer
 
 
 # ------------------------------------------------------------------------------------------------------- guide
@@ -180,30 +167,28 @@ def comparison() -> str:
         beside = ", ".join(f"{label} {value}" for label, value in zip(told.values(), others, strict=True))
         rows.append([what, "squared error", ours, beside])
 
-    def timed(name: str, what: str, measure: str, pattern: str, peer: str) -> list[str]:
-        row, (ours, theirs) = benchmark(name), compared(name, pattern)
-        return [what, f"{measure}; time", f"{ours}; {row['ours']}", f"{peer} {theirs}; {row['peer']}"]
+    def timed(name: str, what: str, measure: str, peer: str, told: str = "") -> list[str]:
+        ours, theirs = compared(name, measure)
+        return [what, f"{told or measure}; time", ours, f"{peer} {theirs}"]
 
     def untimed(name: str, title: str, column: str, what: str, measure: str, methods: dict[str, str]) -> list[str]:
         ours, *others = ((label, number(name, title, method, column)) for method, label in methods.items())
         return [what, measure, ours[1], ", ".join(map(" ".join, others))]
 
-    exact = "mean off by, in exact sd"
-    rows.append(timed("inference", "5 parameters from 1,000 simulations", exact, r"mean off by ([\d.]+)", "sbi NPE"))
+    what, measure, told = "5 parameters from 1,000 simulations", "mean off by exact sd", "mean off by, in exact sd"
+    rows.append(timed("inference", what, measure, "sbi NPE", told))
     ways = {"KELFI": "", "SMC-ABC": "`smc-abc`, also here,", "rejection": "`rejection`", "KBR": "`kbr`"}
     what, measure = "4 rates of predators and prey from 2,500", "error of the mean"
     rows.append(untimed("lotka-volterra", "Over the repeats", "error, all four", what, measure, ways))
-    mean = r"mean [\d.]+ ([\d.]+)"
-    rows.append(timed("classify-quality", "classes, ten folds of four data sets", "log loss", mean, "tuned SVC"))
-    rows.append(timed("classify-forest", "the same", "log loss", mean, "random forest"))
+    rows.append(timed("classify-quality", "classes, ten folds of four data sets", "log loss", "tuned SVC"))
+    rows.append(timed("classify-forest", "the same", "log loss", "random forest"))
     what, peer = "classes, 20 lengthscales, 2,000 rows", "Gaussian process of scikit-learn"
-    rows.append(timed("classify", what, "accuracy", r"accuracy ([\d.]+)", peer))
-    what, peer = "classes by chunks, 1,000,000 rows", "Nystroem + SGD"
-    rows.append(timed("classify-stream", what, "log loss", r"log loss ([\d.]+)", peer))
+    rows.append(timed("classify", what, "accuracy", peer))
+    rows.append(timed("classify-stream", "classes by chunks, 1,000,000 rows", "log loss", "Nystroem + SGD"))
     ways = {"TTGP": "", "impute": "imputing", "cascade": "two regressions in a row"}
     what, title = "f(x) through a mediator, 300 + 300 rows", "Root mean squared error over"
     rows.append(untimed("task-transform", title, "ours, 300", what, "error", ways))
-    rows.append(timed("sparse", "regression on 300 points, 100,000 rows", "error", r"RMSE ([\d.]+)", "GPyTorch"))
+    rows.append(timed("sparse", "regression on 300 points, 100,000 rows", "RMSE", "GPyTorch", "error"))
     return "\n".join(map(_row, rows)) + "\n"
 
 

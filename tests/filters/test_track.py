@@ -145,7 +145,7 @@ def test_slices_and_steps():
     part = track[1:6:2]
     assert len(track) == 7
     assert len(part) == 3
-    np.testing.assert_array_equal(part.mean, track.mean[1:6:2])
+    np.testing.assert_allclose(part.mean, track.mean[1:6:2], rtol=1e-12)  # sums may be blocked in another way
     np.testing.assert_array_equal(part.times, [0.5, 1.5, 2.5])
     np.testing.assert_array_equal(part.diagnostics.observed, [True, False, True])
     assert part.names == track.names

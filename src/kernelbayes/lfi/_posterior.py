@@ -229,7 +229,8 @@ class ParameterPosterior:
     def relevance(self) -> Summary:
         """Which statistics matter: those compared on a small scale, relative to their spread over the simulations.
 
-        A statistic whose scale is as large as its spread, or larger, plays no part. Hsu (2019), 4.3.3 and figure 4.2.
+        A statistic whose scale is as large as its spread, or larger, plays no part. Hsu (2019), 4.3.3 and figure 4.2. Where
+        a statistic has a long tail, its scale is that in the middle of the simulations; see `kb.lfi.GaussianEpsilon`.
         """
         if self._scales is None:
             raise ValueError(f"method {self.method!r} learns no scales of statistics; use method='kelfi'")

@@ -48,7 +48,9 @@ class Bench:
             )
         if problem.run is None:
             raise ValueError("this method chooses where to simulate and needs the simulator itself")
-        comparison = problem.compare(GaussianEpsilon(_check.option(standardise, "standardise", (True, False))))
+        comparison = problem.compare(
+            GaussianEpsilon(_check.option(standardise, "standardise", (True, False)), ranks=False)
+        )
         flat = problem.outputs.reshape(len(problem.outputs), -1)
         units = spreads(flat) if standardise else np.ones(flat.shape[1])
         self._kept = units > 0  # those that `compare` kept
