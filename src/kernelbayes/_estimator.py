@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from . import _check
 from .features import Recipe, represent
 from .kernels import Kernel
 
@@ -42,13 +43,19 @@ def check_kinds(estimator: Any, **wanted: type) -> None:
 
 def check_sample(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
     """Points to fit to: vectors as scikit-learn has them, or whatever the kernel takes."""
-    vectors = kernel is None or (kernel._takes_vectors and getattr(X, "ndim", 2) < 3)
+    vectors = kernel is None or (kernel._takes_vectors and not _is_stack(X))
     if vectors:  # images are for the kernel to check
         _refuse_flat(X)
-        X = validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2)
+        X = _check.vectors(validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2), "X")
     else:
         vars(estimator).pop("n_features_in_", None)  # of an earlier fit to vectors
     return X if kernel is None else kernel._check(X, "X")
+
+
+def _is_stack(X: Any) -> bool:
+    """Whether points are arrays of more than one dimension each, such as images."""
+    dimensions = getattr(X, "ndim", 2)
+    return isinstance(dimensions, int) and dimensions > 2
 
 
 def check_points(estimator: Any, X: Any, kernel: Kernel) -> Any:

@@ -117,7 +117,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise ValueError(f"save takes an object of kernelbayes, got {type(model).__name__}")
     arrays: dict[str, np.ndarray] = {}
     description = {"schema": SCHEMA, "object": _encode(model, type(model).__name__, arrays)}
-    path = Path(path)
+    path = _place(path)
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{path} is a folder" if path.is_dir() else f"there is no folder {path.parent} to save into")
     unfinished = path.with_name(path.name + ".part")
@@ -126,8 +126,15 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     os.replace(unfinished, path)  # a crash leaves the old file or the new one, never half of one
 
 
+def _place(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
+        raise ValueError(f"path must be the name of a file, got {path!r}")
+    return Path(path)
+
+
 def load(path: str | os.PathLike[str]) -> Any:
     """Read what `save` wrote."""
+    path = _place(path)
     try:
         with np.load(path, allow_pickle=False) as file:
             contents = dict(file)

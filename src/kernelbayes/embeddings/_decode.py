@@ -60,7 +60,14 @@ class Decoding:
             array([5.])
         """
         X, w = self._vectors()
-        return w @ (X - w @ X if central else X) ** _check.count(order, "order")
+        order = _check.count(order, "order")
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = w @ (X - w @ X if central else X) ** order
+        if not np.isfinite(found).all():
+            raise ValueError(
+                f"the moment of order={order} is not a finite number; take points in larger units, or a lower order"
+            )
+        return found
 
     def cdf(self, x: ArrayLike, raw: bool = False) -> Array:
         """The distribution function of each column, the mass at or below x.

@@ -432,7 +432,7 @@ def _with_times(states: Any, controls: Any) -> Any:
 
 
 def _numbered(states: Any, controls: Any, where: str) -> Array:
-    if not hasattr(states, "__len__"):
+    if not hasattr(states, "__len__") or getattr(states, "ndim", 1) == 0:
         raise ValueError(f"states{where} must be a table of rows, got {states!r}")
     times = np.arange(len(states), dtype=np.float64)[:, None]
     if controls is None:

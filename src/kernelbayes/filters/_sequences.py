@@ -69,18 +69,18 @@ def _without_gaps(value: Any, name: str) -> tuple[Any, Array]:
         kept, present[present] = _without_gaps(np.asarray(kept), name)
         return kept, present
     array = _check.table(value, name)
+    if array.ndim == 0:
+        raise ValueError(f"{name} must be a table of rows, got one {type(value).__name__}")
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            present = np.array([row is not None for row in value], dtype=bool)
+            present = np.array([row is not None for row in array], dtype=bool)
             return array[present], present
-    if array.ndim == 0:
-        raise ValueError(f"{name} must be a table of rows, got one number")
     if array.dtype.kind != "f":
         return value, np.ones(len(array), dtype=bool)
     present = np.isfinite(array) | np.isinf(array)
-    present = np.atleast_1d(present.reshape(len(array), -1).all(1))
+    present = np.asarray(present.all(tuple(range(1, array.ndim))))
     return array[present], present
 
 

@@ -281,13 +281,14 @@ def _from_scipy(value: Any) -> Simple | None:
         return Normal(np.asarray(value.mean, dtype=np.float64), np.asarray(value.cov, dtype=np.float64))
     family = type(getattr(value, "dist", None))
     if family is type(stats.norm):
-        make, numbers = Column.normal, (value.mean(), value.std())
+        with np.errstate(over="ignore"):  # a width whose square is infinite is refused below
+            make, numbers = Column.normal, (value.mean(), value.std())
     elif family is type(stats.uniform):
         make, numbers = Column.uniform, value.support()
     else:
         return None
     if np.ndim(numbers) > 1 or not np.isfinite(numbers).all():
-        raise ValueError(f"a {value.dist.name} needs one finite location and one positive scale")
+        raise ValueError(f"the distribution {value.dist.name} needs one finite location and one positive scale")
     return Independent((make(*numbers),))
 
 

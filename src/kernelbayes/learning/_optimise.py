@@ -254,7 +254,10 @@ def minimise(
         >>> found.params.lengthscale.round(4), found.success
         (np.float64(3.0), True)
     """
+    if not callable(objective):
+        raise ValueError(f"objective must be a function of the parameters, got {type(objective).__name__}")
     _check.count(restarts, "restarts", at_least=0)
+    max_iter, tol = _check.count(max_iter, "max_iter"), _check.positive(tol, "tol", smallest=0.0)
     leaves = free_leaves(params, bounds or {}, tuple(fixed))
     if not leaves:
         raise ValueError("there is nothing to learn: no free parameter with a declared domain")

@@ -210,11 +210,14 @@ def _given_runs(prior: Prior, parameters: Any, outputs: Any) -> Runs:
     """Runs made elsewhere; rows with NaN are failed runs."""
     if parameters is None or outputs is None:
         raise ValueError("parameters and outputs belong together: the rows of one are those of the other")
-    theta = prior._read(parameters)
+    theta = prior._read(parameters, "parameters")
     if isinstance(outputs, dict):
-        names, table = tuple(outputs), np.column_stack([np.asarray(v, dtype=np.float64) for v in outputs.values()])
+        names, table = (
+            tuple(outputs),
+            np.column_stack([_check._as_numbers(v, f"outputs[{n!r}]") for n, v in outputs.items()]),
+        )
     else:
-        names, table = None, np.asarray(_check.table(outputs, "outputs"), dtype=np.float64)
+        names, table = None, np.atleast_1d(_check._as_numbers(outputs, "outputs"))
     _check.same_length(theta, table, "parameters", "outputs")
     good = np.asarray(np.isfinite(table.reshape(len(table), -1)).all(1))
     if not good.any():
@@ -269,7 +272,9 @@ def _posed(
     try:
         names = _names(runs, statistics)
         y = _check.numbers(observed, "observed") if elsewhere else _observation(observed, runs, names)
-        return Problem(prior, y, runs.parameters, runs.outputs, names, rng, progress=progress)
+        return Problem(
+            prior, y, runs.parameters, _check.numbers(runs.outputs, "outputs"), names, rng, progress=progress
+        )
     except ValueError as error:
         error.runs = runs  # type: ignore[attr-defined]
         error.add_note("The finished runs are in the attribute `runs` of this error.")
