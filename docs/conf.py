@@ -9,7 +9,9 @@ from types import ModuleType
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import excerpts  # noqa: E402
 import figures  # noqa: E402
+import gallery  # noqa: E402
 import results  # noqa: E402
 import vocabulary  # noqa: E402
 from sphinx.errors import ConfigError  # noqa: E402
@@ -66,6 +68,8 @@ def prepare(app: object) -> None:
     figures.draw_all(HERE / "generated")
     results.write_all(HERE / "generated")
     vocabulary.write_all(HERE / "generated")
+    excerpts.write_all(HERE / "generated")
+    gallery.write_all(HERE / "generated")
     table = _table.markdown(list(ROWS.values()), _run.load(_run.RECORD))
     (HERE / "generated" / "benchmarks-results.md").write_text(table, encoding="utf-8")
 
