@@ -186,8 +186,8 @@ def test_density_map_and_raw_density():
     density = found.density(grid)
     assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=0.03)
     assert np.trapezoid(found.density(grid, raw=True), grid) == pytest.approx(1.0, abs=0.05)
-    assert found.mode()[0] == pytest.approx(grid[density.argmax()], abs=0.02)
-    assert abs(found.mode()[0] - exact.mean()) < exact.std()
+    assert found.map()[0] == pytest.approx(grid[density.argmax()], abs=0.02)
+    assert abs(found.map()[0] - exact.mean()) < exact.std()
     uniform = kb.Prior(mu0=(-4, 6))
     there = kb.infer(
         parameters=theta[np.abs(theta[:, 0] - 1) < 5], outputs=x[np.abs(theta[:, 0] - 1) < 5], prior=uniform, observed=y
@@ -300,7 +300,7 @@ def test_a_posterior_of_one_point_has_a_density():
     found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method="rejection", accept=0.01)
     assert found.std()[0] < 1e-12
     assert np.isfinite(found.density(theta)).all()
-    np.testing.assert_allclose(found.mode(), found.mean(), atol=1e-3)
+    np.testing.assert_allclose(found.map(), found.mean(), atol=1e-3)
 
 
 def test_kernel_abc_is_the_conditional_embedding():

@@ -11,10 +11,9 @@ from .._typing import Array
 from ..kernels import Gaussian
 from ..kernels._integrals import mean_integral
 from ..learning import _likelihood_free as objectives
-from ..lfi._epsilon import GaussianEpsilon
 from ..lfi._kelfi import replicated
 from ._figures import panels
-from ._rates import KELFI, Problem, case_title, posterior_of, problem_of, total_variation
+from ._rates import KELFI, PLAIN, Problem, case_title, posterior_of, problem_of, total_variation
 from ._result import Claim, Table, verdict
 from ._simulators import rate_prior
 from ._study import Runs, Study
@@ -77,14 +76,19 @@ def _over(settings: Mapping[str, Any], objective: Any) -> Array:
 
 def _comparison(problem: Problem) -> Any:
     outputs = problem.statistic(problem.data)[:, None]
-    return GaussianEpsilon().bind(outputs, problem.statistic(problem.observed).reshape(1), ("mean",))
+    return PLAIN.bind(outputs, problem.statistic(problem.observed).reshape(1), ("mean",))
 
 
-def _at(epsilon: float, beta: float) -> dict[str, float]:
-    return {"epsilon": float(epsilon), "lengthscale": float(beta), "reg": objectives.REG_PER_LENGTHSCALE * float(beta)}
+def _at(epsilon: float, beta: float) -> dict[str, Any]:
+    scales = {
+        "epsilon": float(epsilon),
+        "lengthscale": float(beta),
+        "reg": objectives.REG_PER_LENGTHSCALE * float(beta),
+    }
+    return {"epsilon_kernel": PLAIN, **scales}
 
 
-def global_optimum(problem: Problem, settings: Mapping[str, Any]) -> dict[str, float]:
+def global_optimum(problem: Problem, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The scales at the maximum of (4.5) over the grid."""
     surface = _marginals(problem, settings)
     i, j = np.unravel_index(surface.argmax(), surface.shape)

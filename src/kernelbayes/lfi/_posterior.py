@@ -172,7 +172,7 @@ class ParameterPosterior:
     def _smoothed_cache(self) -> Any:
         return smoothed_under(self.prior, self.prior.to_gaussian(self._draws_cache))
 
-    def mode(self) -> Array:
+    def map(self) -> Array:
         """The parameters (d,) of largest posterior density.
 
         Found from the best of the draws; of a method that has weighted points only, the point of largest density among
