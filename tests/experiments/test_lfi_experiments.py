@@ -10,6 +10,7 @@ from kernelbayes.cli import main
 from kernelbayes.experiments import Runs, Study, _rate_surfaces, blowfly, exponential_gamma, lotka_volterra
 from kernelbayes.experiments._rates import problem_of, total_variation
 from kernelbayes.experiments._simulators import BLOWFLY_TRUTH, RATES_TRUTH, blowflies, simulate_blowflies
+from kernelbayes.lfi import GaussianEpsilon
 
 NAMES = ("exponential-gamma", "blowfly", "lotka-volterra")
 
@@ -77,7 +78,8 @@ def test_maximum_of_the_marginal_likelihood_is_the_largest_of_the_surface():
     )
     epsilons, betas = _rate_surfaces._grid(settings)
     i, j = np.argwhere(surface == surface.max())[0]
-    assert best == {"epsilon": epsilons[i], "lengthscale": betas[j], "reg": 1e-3 * betas[j]}
+    scales = {"epsilon": epsilons[i], "lengthscale": betas[j], "reg": 1e-3 * betas[j]}
+    assert best == {"epsilon_kernel": GaussianEpsilon(ranks=False), **scales}
 
 
 def test_marginal_likelihood_of_the_surface_by_brute_force():
