@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,10 @@ from ._runs import SHARE_TO_WARN, Runs, SimulationError, commonest
 from ._session import BATCH, FEWEST_TO_JUDGE, MOST_FAILED, Session, progress_bar
 from ._shipping import Portable
 from ._signature import fingerprint, how_to_call
+from ._state import carried
 from ._store import Ledger
+
+_MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Running:
             self._how = how_to_call(order.simulator, _agreed_names(self._ledger, order), order.width, order.pass_dict)
             entropy = _entropy(self._ledger, order.random_state)
             self.notes = _agree(self._ledger, order, self._how["names"])
+            self._carried = carried(order.simulator) if order.store is not None else {}
+            self.notes += _agree_on_state(self._ledger, order, self._carried)
             caller = Caller(
                 Portable(order.simulator) if hasattr(order.executor, "submit") else order.simulator,
                 **self._how,
@@ -72,7 +78,16 @@ class Running:
         return self
 
     def __exit__(self, *error: Any) -> None:
+        if self._order.store is not None:
+            self._note_what_varies()
         self._opened.__exit__(*error)
+
+    def _note_what_varies(self) -> None:
+        """What the runs themselves change, such as a list of calls, says nothing about a later simulator."""
+        with suppress(sqlite3.Error), self._interrupts:
+            now = carried(self._order.simulator)
+            for name in _differing(self._carried, now):
+                self._ledger.fact(f"varies {name}", True)
 
     @property
     def rows(self) -> Array:
@@ -144,6 +159,23 @@ def _agree(ledger: Ledger, order: Order, names: tuple[str, ...] | None) -> list[
             "are kept as they are. If they are no longer right, use another store"
         ]
     return []
+
+
+def _agree_on_state(ledger: Ledger, order: Order, now: dict[str, str]) -> list[str]:
+    """Compare what the simulator carries along with what it did when the store was begun."""
+    before = ledger.fact("state", now or None) or {}
+    others = [name for name in _differing(before, now) if not ledger.fact(f"varies {name}")]
+    if not others:
+        return []
+    return [
+        f"what the simulator {fingerprint(order.simulator)[0]} carries along has changed since the store {order.store} was "
+        f"begun ({', '.join(others[:_MOST_NAMED])}); runs that are in it are kept as they are. If they are no longer right, "
+        "use another store"
+    ]
+
+
+def _differing(before: dict[str, str], now: dict[str, str]) -> list[str]:
+    return [name for name in {**before, **now} if before.get(name) != now.get(name)]
 
 
 def _entropy(ledger: Ledger, random_state: RandomState) -> int:
