@@ -33,6 +33,7 @@ def _truth(name):
     return np.real(np.exp(1j) * np.prod((np.exp(1j * a) - 1) / (1j * a)))
 
 
+@pytest.mark.filterwarnings("ignore:near x = :kernelbayes.QuadratureWarning")  # of kinks and jumps
 @pytest.mark.parametrize("name", INTEGRANDS)
 def test_errors_are_as_large_as_they_are_said_to_be(name):
     f, distribution, n, _ = INTEGRANDS[name]
@@ -51,7 +52,8 @@ def test_the_error_falls_until_it_is_small_enough():
     assert found.std <= 1e-4
     assert abs(found.mean - 1 / 3) < 4e-4
     assert [row[0] for row in found.history] == sorted({row[0] for row in found.history})
-    assert found.history[-2][2] > 1e-4
+    assert found.history[-2][2] <= 1e-4  # small enough twice in a row, and no more
+    assert found.history[-3][2] > 1e-4
     assert found.n == len(found.rule) == found.history[-1][0] < 200
     with pytest.warns(kb.QuadratureWarning, match="above tol"):
         short = kb.integrate(f, [stats.norm(), stats.norm()], 10, tol=1e-9, most=15, random_state=0)
@@ -75,12 +77,13 @@ def test_points_of_a_sample_are_evaluated_once():
         seen.extend(x[:, 0])
         return np.sign(x[:, 0])
 
-    with pytest.warns(kb.QuadratureWarning):
-        found = kb.integrate(f, sample, 20, tol=1e-12, random_state=0)
+    found = kb.integrate(f, sample, 20, tol=1e-12, random_state=0)
     assert len(seen) == len(set(seen)) == found.n == 40
     assert found.mean == pytest.approx(np.sign(sample).mean(), abs=1e-6)
-    with pytest.raises(ValueError, match="40 points only"):
-        kb.integrate(f, sample, 50)
+    with pytest.warns(kb.SimulationWarning, match="40 points only; all of them are evaluated"):
+        every = kb.integrate(f, sample, 50)
+    assert every.n == 40
+    assert (every.mean, every.std) == (pytest.approx(np.sign(sample).mean(), abs=1e-15), 0.0)
 
 
 def test_few_values_and_extreme_ones():
@@ -148,8 +151,9 @@ def test_values_that_could_not_be_had_are_left_out():
             raise RuntimeError("too large")
         return x[0] ** 2
 
-    with pytest.warns(kb.SimulationWarning, match="too large"):
+    with pytest.warns(kb.SimulationWarning, match="too large"), pytest.warns(kb.QuadratureWarning, match="failed"):
         found = kb.integrate(f, stats.norm(), 40, vectorised=False, random_state=0)
+    assert any("evaluations failed, all where x is above 1." in problem for problem in found.problems)
     assert found.failures
     assert found.n == 40 - len(found.failures) == len(found.rule)
     with pytest.raises(SimulationError, match="f: 20 of"):

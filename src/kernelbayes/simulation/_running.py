@@ -110,8 +110,8 @@ class Running:
                     raise SimulationError(f"{error}{called}\n{_kept(order)}", ledger.runs()) from error.__cause__
             runs = ledger.runs()
         notes = _judged(order, runs, why, len(rows))
-        if why == "time":
-            ended = len(runs) + len(runs.failures)
+        ended = len(runs) + len(runs.failures)
+        if why == "time" and ended < len(rows):
             stored = order.store is not None
             go_on = "the same call goes on with them" if stored else "with a store, a second call could go on"
             notes.insert(0, f"max_seconds: stopped with {ended} of {len(rows)} runs after {max_seconds:g} s; {go_on}")
