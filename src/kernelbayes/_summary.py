@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import html
+import math
 import os
 from collections.abc import Iterator, Mapping
 
 from ._table import write_table
+
+# Columns of places, which are told apart by so much as their standard deviation in the column "sd".
+_ABOUT = ("mean", "median", "5 %", "95 %")
 
 
 class Summary(Mapping[str, Mapping[str, float]]):
@@ -39,7 +43,7 @@ class Summary(Mapping[str, Mapping[str, float]]):
         return len(self._rows)
 
     def _cells(self) -> list[list[str]]:
-        body = [[name, *(_shown(row[c]) for c in self.columns)] for name, row in self._rows.items()]
+        body = [[name, *(_shown(row[c], c, row.get("sd")) for c in self.columns)] for name, row in self._rows.items()]
         return [["", *self.columns], *body]
 
     def __repr__(self) -> str:
@@ -64,5 +68,11 @@ class Summary(Mapping[str, Mapping[str, float]]):
         write_table(path, columns)
 
 
-def _shown(value: float) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _shown(value: float, column: str, sd: float | None) -> str:
+    """Four digits; of numbers that a standard deviation is about, as many as it has two digits of."""
+    if not isinstance(value, float):
+        return str(value)
+    digits = 4
+    if column in _ABOUT and sd and value and math.isfinite(value) and math.isfinite(sd):
+        digits = min(max(4, math.floor(math.log10(abs(value))) - math.floor(math.log10(abs(sd))) + 2), 15)
+    return f"{value:.{digits}g}"

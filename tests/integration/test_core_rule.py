@@ -336,7 +336,7 @@ def test_summary_and_table(tmp_path):
         ({"kernel": kb.Gaussian([1.0, 2.0])}, "lengthscale has 2"),
         ({"features": 100}, "features must be"),
         ({"nodes": [[1.0, 2.0]], "n": None}, "nodes"),
-        ({"nodes": [[1.0]], "n": 3}, "1 nodes were given"),
+        ({"nodes": [[1.0]], "n": 3}, "1 nodes are given"),
         ({"nodes": "herding", "weights": "importance"}, "needs nodes with a density"),
         ({"nodes": "greedy", "n": 400}, "cannot be chosen greedily"),
         ({"nodes": "sobol", "distribution": np.zeros((5, 1)) + np.arange(5)[:, None]}, "quantiles"),

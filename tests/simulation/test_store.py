@@ -68,7 +68,8 @@ class TestResuming:
 
         simulate(simulator, ROWS, budget=10, store=store)
         returned.append(2.0)
-        with pytest.warns(SimulationWarning, match="where most runs returned"):
+        changed = pytest.warns(SimulationWarning, match="carries along has changed")
+        with changed, pytest.warns(SimulationWarning, match="where most runs returned"):
             runs = simulate(simulator, ROWS, store=store)
         assert [(f.index, f.kind) for f in runs.failures] == [(10, "wrong shape"), (11, "wrong shape")]
         returned.pop()
@@ -89,7 +90,8 @@ class TestResuming:
         assert len(calls) == 12
         assert [f.index for f in runs.failures] == [f.index for f in open_runs(store).failures] == [1, 4]
         broken.clear()
-        runs = simulate(simulator, ROWS, store=store, retry_failed=True)
+        with pytest.warns(SimulationWarning, match=r"carries along has changed .*\(broken\)"):
+            runs = simulate(simulator, ROWS, store=store, retry_failed=True)
         assert calls[12:] == [1.0, 4.0]
         assert not runs.failures
         np.testing.assert_array_equal(runs.outputs, ROWS[:, 0])

@@ -16,6 +16,8 @@ from ._source import QuantileSource, Source
 
 #: Fewer evaluations than these cannot be divided to see whether the parts agree.
 FEWEST_TO_HALVE = 8
+# Fewer than these say nothing about how f goes on in its tails, or which values are as predicted.
+_FEWEST_TO_JUDGE = 20
 # A value may be so many times as far from what all others predict as the farthest of as many normal ones would be; and this
 # share of values must lie within two standard deviations.
 _FARTHEST, _SHARE_WITHIN = 1.75, 0.7
@@ -82,7 +84,7 @@ class Doubts:
             said.append(
                 "f has the same value at all nodes, so that nothing is known about how it varies: std says nothing"
             )
-        elif n >= FEWEST_TO_HALVE:
+        elif n >= _FEWEST_TO_JUDGE:
             said += self._as_predicted()
         return said
 
@@ -160,9 +162,9 @@ def _tail_slope(values: Array, shares: Array) -> float:
 
 
 def _slope(size: Array, shares: Array) -> float:
-    count = max(_FEWEST_OF_TAIL, int(_SHARE_OF_TAIL * len(size)))
-    if len(size) < 2 * count:
+    if len(size) < _FEWEST_TO_JUDGE:
         return 0.0
+    count = max(_FEWEST_OF_TAIL, int(_SHARE_OF_TAIL * len(size)))
     order = np.argsort(size)[::-1][:count]
     beyond = np.cumsum(shares[order]) - 0.5 * shares[order]
     if not size[order[-1]] > 0:

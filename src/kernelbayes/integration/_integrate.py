@@ -238,6 +238,8 @@ def integrate(
         raise SimulationError(_in_other_words(str(error), bool(vectorised), plan), error.runs) from error.__cause__
     except ValueError as error:
         raise ValueError(_about_f(str(error))) from error.__cause__
+    if evaluations.batches:
+        notes.append(f"{evaluations.batches[0]}; f was called again with each point by itself")
     for note in dict.fromkeys([*plan.notes, *notes]):
         warnings.warn(_about_f(note), SimulationWarning, stacklevel=2)
     problems = [_about_f(note) for note in evaluations.notes] + plan.problems(found, runs, history)
@@ -259,7 +261,8 @@ def _in_other_words(message: str, vectorised: bool, plan: _Plan) -> str:
 
 def _about_f(message: str) -> str:
     message = message.partition(". pass_dict=")[0].replace(" (pass_dict=False: an array)", "")
-    return re.sub(r"\b([Tt]he )?simulator\b", "f", message)
+    message = re.sub(r"\b([Tt]he )?simulator\b", "f", message)
+    return re.sub(r"(?<=\d )rows\b", "points", message).replace("one for each row", "one for each point")
 
 
 def _values(runs: Runs) -> Array:

@@ -37,9 +37,7 @@ def quadrature_nodes(rule: QuadratureRule) -> Any:
     """
     figure, ax = new_figure(1, (7.0, 3.6) if rule.points.shape[1] == 1 else (5.4, 5.0))
     _draw_nodes(ax, rule, _draws(rule), None)
-    error = "" if rule.resolved else "below "
-    error += f"{rule.worst_case_error:.2g}"
-    said = f"{len(rule)} nodes by {rule.nodes}, {rule.weighting} weights, worst-case error {error}"
+    said = f"{len(rule)} nodes by {rule.nodes}, {rule.weighting} weights, worst-case error {rule._error_said()}"
     size = float(np.abs(rule.weights).sum())
     ax.set_title(said + f"\nlarge weights: their sizes sum to {size:.2g}" * (size > _LARGE), fontsize=9, color=INK)
     figure.legend(*first_of_each(ax), frameon=False, fontsize=8, loc="outside lower center", ncols=3)
@@ -202,21 +200,23 @@ def _draw_function(ax: Any, found: Integral, values: Array, j: int) -> None:
 
 
 def _process(found: Integral, values: Array, j: int) -> tuple[Array, Array, float, float]:
-    """Inverse and coefficients of a Gaussian process about a constant through the values, that constant, and the scale.
-
-    The scale is the one at which the process has the standard deviation that was given for the integral.
-    """
+    """Inverse and coefficients of a Gaussian process about a constant through the values, that constant, and the scale."""
     rule = found.rule
     n = len(values)
     K = dense_gram(rule.kernel, rule.points, rule.points)
     # enough to be inverted; the rule itself needs no inverse
     inverse = np.linalg.inv(K + (n * rule.reg + 1e-9 * float(np.trace(K)) / n) * np.eye(n))
     constant = float(inverse.sum(0) @ values / inverse.sum()) if rule.weighting == "normalised" else 0.0
+    return inverse, inverse @ (values - constant), constant, _scale(found, values, j)
+
+
+def _scale(found: Integral, values: Array, j: int) -> float:
+    """The scale at which the process has the standard deviation that was given for the integral."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuadratureWarning)  # it was said when the integral was found
-        own = rule.integrate(values, return_std=True)[1]
+        own = found.rule.integrate(values, return_std=True)[1]
     caution = float(np.ravel(found.std)[j]) / own if own > 0 else 1.0
-    return inverse, inverse @ (values - constant), constant, caution**2 * float(rule.scale(values))
+    return caution**2 * float(found.rule.scale(values))
 
 
 def _draw_line(ax: Any, found: Integral, values: Array, j: int) -> None:
@@ -259,12 +259,8 @@ def _draw_weighed(ax: Any, x: Array, y: Array, w: Array) -> None:
 
 def _draw_left_out(ax: Any, found: Integral, values: Array, j: int) -> None:
     """Each value beside what all others predict for it, in closed form."""
-    inverse, coefficients, _, scale = _process(found, values, j)
-    if found.rule.weighting == "normalised":  # the constant is not known either
-        ones = inverse.sum(0)
-        inverse = inverse - np.outer(ones, ones) / ones.sum()
-    variance = 1.0 / np.diagonal(inverse)
-    predicted, half = values - variance * coefficients, _REACH * np.sqrt(scale * np.maximum(variance, 0.0))
+    others = found.rule._left_out(values)
+    predicted, half = others.predicted, _REACH * np.sqrt(_scale(found, values, j)) * others.sd
     inside = np.abs(values - predicted) <= half
     look = {"fmt": "none", "ecolor": FAINT, "elinewidth": 0.8, "alpha": 0.7}
     ax.errorbar(predicted, values, xerr=half, label="95 % of the prediction", **look)

@@ -125,9 +125,9 @@ def left_out(problem: Problem, values: Array, penalty: Array, centred: bool = Fa
         weight = float(ones @ ones)
         rest = rest - np.outer(ones, ones @ rest / weight)
         diagonal = np.maximum(diagonal - (ones @ roots) ** 2 / weight, _EPS * diagonal)
-    size = np.maximum((rest * rest).sum(0) / max(n - centred, 1), np.finfo(np.float64).tiny)
+    size = (rest * rest).sum(0) / max(n - centred, 1)
     error = (roots.T @ rest) / diagonal[:, None]
-    z = error * np.sqrt(diagonal[:, None] / size)
+    z = error * np.sqrt(diagonal[:, None] / np.where(size > 0, size, np.inf))
     return LeftOut(values - (unit * error).reshape(values.shape), 1.0 / np.sqrt(diagonal), z.reshape(values.shape))
 
 

@@ -49,12 +49,14 @@ class Running:
 
     Attributes:
         notes: what is to be said about the store.
+        batches: those of a vectorised simulator that failed as a whole, in words; their rows were run one by one.
     """
 
     def __init__(self, order: Order):
         self._order = order
         self._interrupts = Interrupts()
         self._block = BATCH if order.vectorised else 1
+        self.batches: list[str] = []
 
     def __enter__(self) -> Running:
         order = self._order
@@ -103,13 +105,17 @@ class Running:
             ledger.extend(rows, order.retry_failed and ledger.budget == 0)
             progress = order.progress if ledger.start == 0 else False  # a search has a bar of its own
             with progress_bar(ledger.budget, ledger.ended(), progress) as bar:
+                session = Session(ledger, self._crew, self._interrupts, bar, self._block, end)
                 try:
-                    why = Session(ledger, self._crew, self._interrupts, bar, self._block, end).run()
+                    why = session.run()
                 except SimulationError as error:
                     called = f"\nThe simulator was called with {_called(self._how)}." if error.runs is not None else ""
-                    raise SimulationError(f"{error}{called}\n{_kept(order)}", ledger.runs()) from error.__cause__
+                    raise SimulationError(
+                        f"{error}{_first(session.batches)}{called}\n{_kept(order)}", ledger.runs()
+                    ) from error.__cause__
             runs = ledger.runs()
-        notes = _judged(order, runs, why, len(rows))
+        notes = _judged(order, runs, why, len(rows), _first(session.batches))
+        self.batches += session.batches
         ended = len(runs) + len(runs.failures)
         if why == "time" and ended < len(rows):
             stored = order.store is not None
@@ -197,7 +203,11 @@ def _entropy(ledger: Ledger, random_state: RandomState) -> int:
 # ------------------------------------------------------------------------------------------------ what is said at the end
 
 
-def _judged(order: Order, runs: Runs, why: str | None, wanted: int) -> list[str]:
+def _first(batches: list[str]) -> str:
+    return f"\nBefore that, {batches[0]}." if batches else ""
+
+
+def _judged(order: Order, runs: Runs, why: str | None, wanted: int, before: str) -> list[str]:
     """Warnings; or an error where the result would be of no use."""
     ended = len(runs) + len(runs.failures)
     if why == "interrupted":
@@ -207,8 +217,8 @@ def _judged(order: Order, runs: Runs, why: str | None, wanted: int) -> list[str]
     elif runs.failures and (not len(runs) or (ended >= FEWEST_TO_JUDGE and runs.failure_rate > MOST_FAILED)):
         again = " retry_failed=True runs them again." if order.store is not None else ""
         raise SimulationError(
-            f"simulator: {len(runs.failures)} of {ended} runs failed. The commonest reasons:\n  {commonest(runs)}\n"
-            f"{_kept(order)}{again}",
+            f"simulator: {len(runs.failures)} of {ended} runs failed. The commonest reasons:\n  {commonest(runs)}"
+            f"{before}\n{_kept(order)}{again}",
             runs,
         )
     else:
