@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +68,11 @@ def _run(arguments: argparse.Namespace) -> int:
         raise Refusal("--most is the limit of evaluations with --tol; without it, --n says how many there are")
     if arguments.most and arguments.most < arguments.n:
         raise Refusal(f"--most is {arguments.most}, fewer than the {arguments.n} first evaluations of --n")
+    if arguments.distribution.lower().endswith((".csv", ".tsv")):
+        raise Refusal(
+            f"--distribution {arguments.distribution}: a TOML file with a distribution for each input was wanted; over the "
+            "rows of a table, kb.integrate(f, table) integrates in Python"
+        )
     with plainly():
         distributions = read_distribution_file(arguments.distribution)
         f = imported(arguments.integrand, "--integrand", "model:cost")
@@ -105,8 +111,9 @@ def _integrated(f: Callable[..., Any], distributions: dict[str, Any], arguments:
     except SimulationError as reason:
         raise SimulationError(str(reason).replace("f: ", f"{arguments.integrand}: ", 1)) from None
     except ValueError as reason:
-        words = in_options(str(reason)).replace("simulator has", f"{arguments.integrand} has", 1)
-        raise ValueError(words.partition(". pass_dict")[0]) from None
+        raise ValueError(
+            re.sub(r"^f (?=has|needs|takes)", f"{arguments.integrand} ", in_options(str(reason)))
+        ) from None
 
 
 def _lines(found: Integral, names: list[str]) -> list[str]:

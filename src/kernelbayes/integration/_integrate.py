@@ -237,6 +237,8 @@ def integrate(
     except SimulationError as error:
         raise SimulationError(_in_other_words(str(error), bool(vectorised), plan), error.runs) from error.__cause__
     except ValueError as error:
+        if type(error) is not ValueError:
+            raise
         raise ValueError(_about_f(str(error))) from error.__cause__
     if evaluations.batches:
         notes.append(f"{evaluations.batches[0]}; f was called again with each point by itself")
@@ -250,7 +252,9 @@ def integrate(
 
 def _in_other_words(message: str, vectorised: bool, plan: _Plan) -> str:
     """What is said of a simulator, said of f, with a hint at what is often meant."""
-    if vectorised:
+    if vectorised and "the keywords" in message:
+        hint = "\nf was given arrays of m numbers; pass vectorised=False if it takes one number for each argument."
+    elif vectorised:
         hint = "\nf was given many points at once, (m, d); pass vectorised=False if it takes one (d,)."
     elif plan.names is None and plan.source.dimension == 1:
         hint = "\nf was given one point, an array x of shape (1,): its number is x[0]."
@@ -268,6 +272,14 @@ def _about_f(message: str) -> str:
 def _values(runs: Runs) -> Array:
     values = runs.outputs.reshape(len(runs), -1)
     return values[:, 0] if values.shape[1] == 1 else values
+
+
+def _believed(rule: QuadratureRule, values: Array) -> tuple[Any, Any]:
+    """The integral and its standard deviation, with caution."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QuadratureWarning)  # of all nodes and of each half: problems say it once
+        mean, std = rule.integrate(values, return_std=True)
+        return mean, scalar(std * caution(rule, values, mean, std))
 
 
 class _Plan:
@@ -336,8 +348,7 @@ class _Plan:
             notes += said
             runs = joined(parts, self.source.dimension)
             found, values = self.fitted(rule, runs), _values(runs)
-            mean, std = found.integrate(values, return_std=True)
-            history.append((len(runs), mean, scalar(std * caution(found, values, mean, std))))
+            history.append((len(runs), *_believed(found, values)))
             if len(runs) + len(runs.failures) < len(rule) or len(rule) >= last or self.reached(found, history):
                 break
             if time.monotonic() > end:

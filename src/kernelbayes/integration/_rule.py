@@ -146,15 +146,14 @@ class QuadratureRule:
             raise ValueError(
                 "one value about an unknown constant says nothing of its error; return_std needs two nodes"
             )
-        size = self._size(values)
-        if np.max(size.beyond) > _MOST_BEYOND:
+        if self._too_smooth(values):
             said = (
                 "the kernel is too smooth to follow f at the nodes, so that std is a guess; take a shorter lengthscale"
             )
             warnings.warn(said, QuadratureWarning, stacklevel=2)
         errors = self.worst_case_error**2 + self.embedding_error**2 + float(self._penalty() @ self.weights**2)
         spread = np.sqrt(errors)
-        return scalar(mean), scalar(spread * np.sqrt(size.scale))
+        return scalar(mean), scalar(spread * np.sqrt(self._size(values).scale))
 
     def scale(self, f: Callable[[Array], ArrayLike] | ArrayLike) -> Array:
         """The factor by which the kernel fits the size of a function, by maximum likelihood: (), or (p,) for p functions.
@@ -162,6 +161,10 @@ class QuadratureRule:
         Where weights sum to one, that of the function about a constant.
         """
         return self._size(self._values(f)).scale
+
+    def _too_smooth(self, values: Array) -> bool:
+        """Whether most of the scale is due to what the kernel cannot follow."""
+        return bool(np.max(self._size(values).beyond) > _MOST_BEYOND)
 
     def _left_out(self, values: Array) -> rules.LeftOut:
         """Each value as all others predict it."""
