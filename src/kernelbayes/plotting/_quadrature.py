@@ -17,6 +17,8 @@ from ._style import ACCENT, FAINT, INK, SECOND, first_of_each, new_figure
 _DRAWS, _DOTS, _BINS = 20_000, 1_500, 60
 # Area of the largest mark, in points squared, and the smallest share of it.
 _LARGEST, _SMALLEST = 140.0, 0.02
+# Area of a mark on a line, at least: all values are to be seen.
+_VISIBLE = 5.0
 # Weights whose sizes sum to more than this carry errors of values into the integral.
 _LARGE = 100.0
 # Integrals that get a row each, and how far their bands reach in standard deviations.
@@ -238,7 +240,8 @@ def _draw_line(ax: Any, found: Integral, values: Array, j: int) -> None:
     ax.fill_between(grid, mean - half, mean + half, color=SECOND, alpha=0.25, lw=0, label="95 % band between nodes")
     ax.plot(grid, mean, color=SECOND, lw=1.2, label="what is integrated")
     _draw_weighed(ax, x, values, rule.weights)
-    ax.set(ylim=(low - room, high + room), xlim=(grid[0], grid[-1]))
+    beside = 0.01 * (grid[-1] - grid[0])  # so that a node at the end is not cut
+    ax.set(ylim=(low - room, high + room), xlim=(grid[0] - beside, grid[-1] + beside))
     ax.set_xlabel(found.names[0] if found.names else "x", fontsize=9)
     ax.set_ylabel("value of the function", fontsize=9)
     ax.set_title("The function at the nodes", fontsize=9, color=INK)
@@ -253,7 +256,7 @@ def _draw_histogram_at_foot(ax: Any, draws: Array, grid: Array) -> None:
 def _draw_weighed(ax: Any, x: Array, y: Array, w: Array) -> None:
     for chosen, colour, label in ((w >= 0, INK, "nodes, by weight"), (w < 0, ACCENT, "negative weight")):
         if chosen.any():
-            area = 0.4 * _areas(np.abs(w[chosen]), float(np.abs(w).max()))
+            area = np.maximum(0.4 * _areas(np.abs(w[chosen]), float(np.abs(w).max())), _VISIBLE)
             ax.scatter(x[chosen], y[chosen], s=area, color=colour, lw=0, label=label, zorder=3)
 
 
