@@ -1,22 +1,22 @@
-"""Contenders and rows of `run.py` for quadrature: leverages and determinantal draws of a large pool, and one integral."""
+"""Quadrature: leverages and determinantal draws of a large pool, and one integral."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 
-from timing import best_of
+from benchmarks._row import Row, no_larger, ratio, seconds
+from benchmarks._timing import best_of
 
-POOL, DENSE = 20_000, 4000
-NODES, DRAWN = 200, 100
 RANK = {2: 500, 5: 1000}  # of the features from which a k-DPP is drawn, by the dimension of the pool
-SMALL, SUBSET, DRAWS = 10, 4, 5000  # of the check against all subsets
-EVALUATIONS, DIMENSION, SEEDS = 100, 3, 9
+SMALL, SUBSET = 10, 4  # of the check against all subsets
+DIMENSION, SEEDS = 3, 9  # of the integral
 
 
-def _pool(d):
+def _pool(pool, d):
     import numpy as np
 
-    return np.random.default_rng(0).normal(size=(POOL, d))
+    return np.random.default_rng(0).normal(size=(pool, d))
 
 
 def _gram(A, B):
@@ -30,7 +30,7 @@ def _worst_case(X, points, weights):
     """Of every contender in the same way: the distance to the embedding of the whole pool."""
     import numpy as np
 
-    mu = np.concatenate([_gram(part, X).mean(1) for part in np.split(X, 20)])
+    mu = np.concatenate([_gram(part, X).mean(1) for part in np.array_split(X, 20)])
     squared = mu.mean() - 2 * weights @ _gram(points, X).mean(1) + weights @ _gram(points, points) @ weights
     return float(np.sqrt(max(squared, 0.0)))
 
@@ -38,68 +38,57 @@ def _worst_case(X, points, weights):
 # ---------------------------------------------------------------------------------------------------- leverages
 
 
-def _leverage_ours(d):
+def leverage_ours(pool, nodes, d):
     """As it comes, and its parts: the spectrum is that of a subspace of 4 n."""
     import kernelbayes as kb
 
-    X, kernel = _pool(d), kb.Gaussian(1.0)
-    best, first, rule = best_of(lambda: kb.quadrature(kernel, X, NODES, "leverage", random_state=0), 3)
-    made, _, spectrum = best_of(lambda: kb.mercer(kernel, X, features=kb.Subspace(4 * NODES), random_state=0), 2)
-    reg = spectrum.regulariser(NODES / 3)
-    drawn, _, _ = best_of(lambda: spectrum.sample_leverage(NODES, reg, random_state=0), 3)
-    text = (
-        f"of these {made:.2f} s for the spectrum and {drawn:.2f} s for a draw, the rest for the norm of the embedding"
-    )
-    return {"seconds": best, "first": first, "error": _worst_case(X, rule.points, rule.weights), "also": text}
+    X, kernel = _pool(pool, d), kb.Gaussian(1.0)
+    times, rule = best_of(lambda: kb.quadrature(kernel, X, nodes, "leverage", random_state=0), 3)
+    made, spectrum = best_of(lambda: kb.mercer(kernel, X, features=kb.Subspace(4 * nodes), random_state=0), 2)
+    reg = spectrum.regulariser(nodes / 3)
+    drawn, _ = best_of(lambda: spectrum.sample_leverage(nodes, reg, random_state=0), 3)
+    parts = f"{made['seconds']:.2f} s for the spectrum and {drawn['seconds']:.2f} s for a draw"
+    return {
+        **times,
+        "quality": {"worst-case error": _worst_case(X, rule.points, rule.weights)},
+        "note": f"of these {parts}, the rest for the norm of the embedding",
+    }
 
 
-def _leverage_dense(d):
+def leverage_dense(pool, nodes, d):
     """The formula of the notes on the first points of the pool, and weights for the embedding of these."""
     import numpy as np
 
     import kernelbayes as kb
 
-    X = _pool(d)
-    small = X[:DENSE]
+    X, n = _pool(pool, d), pool // 5
+    small = X[:n]
     # the regulariser is given: to look for it would take an eigendecomposition
-    reg = kb.mercer(kb.Gaussian(1.0), X, features=kb.Subspace(4 * NODES), random_state=0).regulariser(NODES / 3)
+    reg = kb.mercer(kb.Gaussian(1.0), X, features=kb.Subspace(4 * nodes), random_state=0).regulariser(nodes / 3)
     rng = np.random.default_rng(0)
 
     def run():
         K = _gram(small, small)
-        leverages = np.diagonal(np.linalg.solve(K + DENSE * reg * np.eye(DENSE), K))
-        chosen = rng.choice(DENSE, NODES, replace=False, p=leverages / leverages.sum())
-        inner = K[np.ix_(chosen, chosen)] + 1e-10 * np.eye(NODES)
+        leverages = np.diagonal(np.linalg.solve(K + n * reg * np.eye(n), K))
+        chosen = rng.choice(n, nodes, replace=False, p=leverages / leverages.sum())
+        inner = K[np.ix_(chosen, chosen)] + 1e-10 * np.eye(nodes)
         return small[chosen], np.linalg.solve(inner, K[chosen].mean(1))
 
-    best, first, (points, weights) = best_of(run, 2)
-    text = f"on {DENSE:,} points; {POOL:,} would take {(POOL / DENSE) ** 3:.0f} times as long, by n^3"
-    return {"seconds": best, "first": first, "error": _worst_case(X, points, weights), "also": text}
-
-
-def leverage_2d_ours():
-    return _leverage_ours(2)
-
-
-def leverage_2d_dense():
-    return _leverage_dense(2)
-
-
-def leverage_5d_ours():
-    return _leverage_ours(5)
-
-
-def leverage_5d_dense():
-    return _leverage_dense(5)
+    times, rule = best_of(run, 2)
+    return {
+        **times,
+        "quality": {"worst-case error": _worst_case(X, *rule)},
+        "note": f"on {n:,} points; {pool:,} would take {(pool / n) ** 3:.0f} times as long, by n^3",
+    }
 
 
 # ---------------------------------------------------------------------------------------- determinantal processes
 
 
-def _spectrum(d):
+def _spectrum(pool, d):
     import kernelbayes as kb
 
-    return kb.mercer(kb.Gaussian(1.0), _pool(d), features=kb.Subspace(RANK[d]), random_state=0)
+    return kb.mercer(kb.Gaussian(1.0), _pool(pool, d), features=kb.Subspace(RANK[d]), random_state=0)
 
 
 def _small():
@@ -119,18 +108,18 @@ def _inclusions():
     return np.bincount(np.concatenate(subsets), np.repeat(mass / mass.sum(), SUBSET), SMALL)
 
 
-def _agreement(draw):
+def _agreement(draw, checks):
     """How far the frequencies of points in many draws are from what they should be."""
     import numpy as np
 
-    frequencies = np.bincount(np.concatenate([draw() for _ in range(DRAWS)]), minlength=SMALL) / DRAWS
+    frequencies = np.bincount(np.concatenate([draw() for _ in range(checks)]), minlength=SMALL) / checks
     expected = _inclusions()
     worst = np.abs(frequencies - expected).max()
-    noise = np.sqrt(expected * (1 - expected) / DRAWS).max()
-    return f"inclusion probabilities of a small pool off by at most {worst:.4f} in {DRAWS:,} draws (their noise {noise:.4f})"
+    noise = np.sqrt(expected * (1 - expected) / checks).max()
+    return {"quality": {"inclusions of a small pool off by": float(worst), "their noise": float(noise)}}
 
 
-def _agreement_ours():
+def _agreement_ours(checks):
     import numpy as np
 
     import kernelbayes as kb
@@ -142,92 +131,63 @@ def _agreement_ours():
         points = spectrum.sample_dpp(SUBSET, kind="k-dpp", random_state=rng)
         return (points[:, None] == pool).all(-1).argmax(1)
 
-    return _agreement(draw)
+    return _agreement(draw, checks)
 
 
-def _agreement_dppy():
+def _agreement_dppy(checks):
     import numpy as np
     from dppy.finite_dpps import FiniteDPP
 
     process, rng = FiniteDPP("likelihood", L=_gram(_small(), _small())), np.random.RandomState(0)
-    return _agreement(lambda: process.sample_exact_k_dpp(SUBSET, random_state=rng))
+    return _agreement(lambda: process.sample_exact_k_dpp(SUBSET, random_state=rng), checks)
 
 
-def _dpp_ours(d, fitted):
+def dpp_ours(pool, drawn, checks, d, fitted):
     import numpy as np
 
     rng = np.random.default_rng(0)
-    spectrum = _spectrum(d)
+    spectrum = _spectrum(pool, d)
 
     def run():
-        held = spectrum if fitted else _spectrum(d)
-        return held.sample_dpp(DRAWN, kind="k-dpp", random_state=rng)
+        held = spectrum if fitted else _spectrum(pool, d)
+        return held.sample_dpp(drawn, kind="k-dpp", random_state=rng)
 
-    best, first, points = best_of(run, 10 if fitted else 3)
-    assert len(np.unique(points, axis=0)) == DRAWN
-    return {"seconds": best, "first": first, "also": _agreement_ours() if fitted else f"rank {len(spectrum)}"}
+    times, points = best_of(run, 10 if fitted else 3)
+    assert len(np.unique(points, axis=0)) == drawn
+    return {**times, **(_agreement_ours(checks) if fitted else {"note": f"rank {len(spectrum)}"})}
 
 
-def _features(d):
+def _features(pool, d):
     """The bare features of `_spectrum`, not decomposed: the peer does that itself, and must not pay for it twice."""
     import numpy as np
 
     import kernelbayes as kb
     from kernelbayes.features._landmark import factored
 
-    X = _pool(d)
+    X = _pool(pool, d)
     features, gram = factored(*kb.Subspace(RANK[d])._fit(kb.Gaussian(1.0), X, np.random.default_rng(0)))
     return gram.factor if hasattr(gram, "factor") else features._coordinates(X)
 
 
-def _dpp_dppy(d, fitted):
-    """In its dual form, of the very features of ours; it prints what it does, which must not get into our output."""
-    import contextlib
-    import sys
-
+def dpp_dppy(pool, drawn, checks, d, fitted):
+    """In its dual form, of the very features of ours."""
     import numpy as np
     from dppy.finite_dpps import FiniteDPP
 
     rng = np.random.RandomState(0)
 
     def process():
-        return FiniteDPP("likelihood", L_gram_factor=np.ascontiguousarray(_features(d).T))
+        return FiniteDPP("likelihood", L_gram_factor=np.ascontiguousarray(_features(pool, d).T))
 
     def run():
         held = kept if fitted else process()
-        return held.sample_exact_k_dpp(DRAWN, random_state=rng)
+        return held.sample_exact_k_dpp(drawn, random_state=rng)
 
-    with contextlib.redirect_stdout(sys.stderr):
-        kept = process()
-        kept.sample_exact_k_dpp(DRAWN, random_state=rng)  # which decomposes it, once
-        best, first, chosen = best_of(run, 5 if fitted else 2)
-        text = _agreement_dppy() if fitted else ""
-    assert len(set(chosen)) == DRAWN
-    return {"seconds": best, "first": first, **({"also": text} if text else {})}
-
-
-def dpp_2d_ours():
-    return _dpp_ours(2, fitted=True)
-
-
-def dpp_2d_dppy():
-    return _dpp_dppy(2, fitted=True)
-
-
-def dpp_5d_ours():
-    return _dpp_ours(5, fitted=True)
-
-
-def dpp_5d_dppy():
-    return _dpp_dppy(5, fitted=True)
-
-
-def dpp_fit_ours():
-    return _dpp_ours(5, fitted=False)
-
-
-def dpp_fit_dppy():
-    return _dpp_dppy(5, fitted=False)
+    kept = process()
+    kept.sample_exact_k_dpp(drawn, random_state=rng)  # which decomposes it, once
+    times, chosen = best_of(run, 5 if fitted else 2)
+    assert len(set(chosen)) == drawn
+    return {**times, **(_agreement_dppy(checks) if fitted else {})}
 
 
 # -------------------------------------------------------------------------------------------------- one integral
@@ -239,7 +199,7 @@ def _genz():
     return genz("Gaussian peak", DIMENSION)
 
 
-def integral_ours():
+def integral_ours(n):
     import numpy as np
 
     import kernelbayes as kb
@@ -248,15 +208,19 @@ def integral_ours():
     found = []
 
     def run():
-        found.append(kb.integrate(wanted.f, wanted.distribution, EVALUATIONS, random_state=next(seeds), progress=False))
+        found.append(kb.integrate(wanted.f, wanted.distribution, n, random_state=next(seeds), progress=False))
 
-    best, first, _ = best_of(run, SEEDS)
-    error = np.median([abs(integral.mean - wanted.truth) for integral in found])
-    text = f"error and sd are medians of {SEEDS}: sd {np.median([integral.std for integral in found]):.2g}"
-    return {"seconds": best, "first": first, "error": float(error), "also": text}
+    times, _ = best_of(run, SEEDS)
+    error = np.median([abs(integral.mean() - wanted.truth) for integral in found])
+    sd = np.median([integral.std() for integral in found])
+    return {
+        **times,
+        "quality": {"error": float(error), "sd": float(sd)},
+        "note": f"error and sd are medians of {SEEDS}",
+    }
 
 
-def integral_sklearn():
+def integral_sklearn(n):
     """A Gaussian process with learned lengthscales on as many Sobol points, its mean integrated in closed form."""
     import warnings
 
@@ -271,7 +235,7 @@ def integral_sklearn():
     warnings.simplefilter("ignore", ConvergenceWarning)
 
     def sobol(seed):
-        return qmc.Sobol(DIMENSION, seed=seed).random(128)[:EVALUATIONS]
+        return qmc.Sobol(DIMENSION, seed=seed).random(128)[:n]
 
     found, seeds = [], itertools.count()
 
@@ -285,55 +249,65 @@ def integral_sklearn():
         means = scale * np.prod(l * np.sqrt(np.pi / 2.0) * sides, axis=1)
         found.append(y.mean() + y.std() * float(means @ model.alpha_))
 
-    best, first, _ = best_of(run, SEEDS)
+    times, _ = best_of(run, SEEDS)
     plain = np.median([abs(wanted.f(sobol(seed)).mean() - wanted.truth) for seed in range(SEEDS)])
-    text = f"the plain mean of the same points errs by {plain:.2g}"
-    error = float(np.median(np.abs(np.array(found) - wanted.truth)))
-    return {"seconds": best, "first": first, "error": error, "also": text}
+    error = np.median(np.abs(np.array(found) - wanted.truth))
+    return {**times, "quality": {"error": float(error), "error of the plain mean": float(plain)}}
 
 
-#: title, ours, the peer or None, what the peer is, what is asked of us
-BENCHMARKS = {
-    "leverage": (
-        f"Leverage nodes and optimal weights, n = {NODES} of a pool of {POOL:,} in 2-d",
-        "leverage_2d_ours",
-        "leverage_2d_dense",
-        f"dense formula in NumPy, on {DENSE:,} of them",
-        "ratio of at least 1, error no larger",
-    ),
-    "leverage-5d": (
-        "The same in 5-d",
-        "leverage_5d_ours",
-        "leverage_5d_dense",
-        f"dense formula in NumPy, on {DENSE:,} of them",
-        "ratio of at least 1, error no larger",
-    ),
-    "dpp": (
-        f"A k-DPP draw of {DRAWN} from a pool of {POOL:,} in 2-d, features decomposed",
-        "dpp_2d_ours",
-        "dpp_2d_dppy",
+def _leverage(name, d, quick=None):
+    return Row(
+        name,
+        f"Leverage nodes and optimal weights, n = {{nodes}} of a pool of {{pool:,}} in {d}-d",
+        functools.partial(leverage_ours, d=d),
+        functools.partial(leverage_dense, d=d),
+        "dense formula in NumPy, on a fifth of them",
+        (seconds(10), ratio(1), no_larger("worst-case error")),
+        why="the norm of the embedding is a sum over all pairs of the pool, for the error that is reported; "
+        "a smaller pool would meet it",
+        sizes={"pool": 20_000, "nodes": 200},
+        quick=quick,
+    )
+
+
+def _dpp(name, what, d, fitted, why, quick=None):
+    return Row(
+        name,
+        f"A k-DPP draw of {{drawn}} from a pool of {{pool:,}} in {d}-d, {what}",
+        functools.partial(dpp_ours, d=d, fitted=fitted),
+        functools.partial(dpp_dppy, d=d, fitted=fitted),
         "DPPy, dual form of the same features",
-        "ratio of at least 1",
+        (ratio(1),),
+        why=why,
+        sizes={"pool": 20_000, "drawn": 100, "checks": 5000},
+        quick=quick,
+    )
+
+
+_DRAW = "a draw reads the features of the pool once for each point, on both sides; a lower rank would meet it"
+ROWS = (
+    _leverage("leverage", 2, quick={"pool": 4000, "nodes": 50}),
+    _leverage("leverage-5d", 5),
+    _dpp("dpp", "features decomposed", 2, True, _DRAW, quick={"pool": 4000, "drawn": 50, "checks": 200}),
+    _dpp("dpp-5d", "features decomposed", 5, True, _DRAW),
+    _dpp(
+        "dpp-fit",
+        "with the features, made in the same way, and their decomposition",
+        5,
+        False,
+        "both spend most of their time on the same decomposition of the features; a lower rank would meet it",
     ),
-    "dpp-5d": (
-        "The same in 5-d",
-        "dpp_5d_ours",
-        "dpp_5d_dppy",
-        "DPPy, dual form of the same features",
-        "ratio of at least 1",
-    ),
-    "dpp-fit": (
-        "The same in 5-d with the features, made in the same way, and their decomposition",
-        "dpp_fit_ours",
-        "dpp_fit_dppy",
-        "DPPy, dual form of the same features",
-        "ratio of at least 1",
-    ),
-    "integral": (
-        f"Integral of a Gaussian peak in {DIMENSION}-d from {EVALUATIONS} evaluations, kernel learned",
-        "integral_ours",
-        "integral_sklearn",
+    Row(
+        "integral",
+        f"Integral of a Gaussian peak in {DIMENSION}-d from {{n}} evaluations, kernel learned",
+        integral_ours,
+        integral_sklearn,
         "scikit-learn Gaussian process, integrated",
-        "error no larger",
+        (no_larger("error"),),
+        why="the function costs nothing, so that all of the time is spent on choosing kernel and nodes, and on the error; "
+        "where an evaluation takes longer than that, it does not count. Errors are medians of a few seeds, and more "
+        "evaluations would lower them",
+        sizes={"n": 100},
+        quick={"n": 30},
     ),
-}
+)

@@ -1,14 +1,14 @@
-"""Contenders and rows of `run.py` for regression: through a mediator, and on learned points."""
+"""Regression: through a mediator, and on learned points."""
 
 from __future__ import annotations
 
+import functools
 import time
 
-from timing import best_of
+from benchmarks._row import Row, growth, lower, no_larger, ratio, seconds
+from benchmarks._timing import best_of
 
-PAIRS, TASK = 300, 100_000
-EXACT = 1000
-ROWS, COLUMNS, POINTS = 100_000, 8, 300
+COLUMNS = 8
 #: What `TaskTransformedGP` learns from 300 pairs and 100,000 points, rounded: lengthscales, scales, noise.
 LEARNED = {"kernel": (0.82, 1.3), "mediator": (0.56, 1.5), "noise": 0.22}
 TUNED_ON = 20_000  # rows, by scikit-learn's grid search
@@ -51,20 +51,25 @@ def _error(mean):
     return float(np.sqrt(np.mean((mean - _f(_grid()[:, 0])) ** 2)))
 
 
-def mediator_ours():
+def mediator_ours(n, m):
     import kernelbayes as kb
 
-    given = _mediated(PAIRS, TASK)
+    given = _mediated(n, m)
     model = kb.TaskTransformedGP(random_state=0)
-    best, first, _ = best_of(lambda: model.fit(*given), 2)
+    times, _ = best_of(lambda: model.fit(*given), 2)
     mean, sd = model.predict(_grid(), return_std=True)
     inside = (abs(mean - _f(_grid()[:, 0])) <= 1.96 * sd).mean()
     fixed = kb.TaskTransformedGP(model.kernel_, model.mediator_kernel_, noise=model.noise_, learn=None, random_state=0)
-    sizes = (TASK // 4, TASK // 2, TASK)
-    times = [best_of(lambda m=m: fixed.fit(*given[:2], given[2][:m], given[3][:m]), 3)[0] for m in sizes]
-    listed = ", ".join(f"{seconds:.2f} s at {m:,}" for m, seconds in zip(sizes, times, strict=True))
-    text = f"the 95 % band holds f over {100 * inside:.0f} % of the range; with what was learned given: {listed}"
-    return {"seconds": best, "first": first, "error": _error(mean), "also": text}
+
+    def fit(rows):
+        return best_of(lambda: fixed.fit(*given[:2], given[2][:rows], given[3][:rows]), 3)[0]["seconds"]
+
+    return {
+        **times,
+        "quality": {"error": _error(mean), "share of f in the 95 % band": float(inside)},
+        "growth": [(rows, fit(rows)) for rows in (m // 4, m // 2, m)],
+        "note": "the times by size are with what was learned given",
+    }
 
 
 def _given_kernels():
@@ -73,7 +78,7 @@ def _given_kernels():
     return [scale * kb.Gaussian(length) for length, scale in (LEARNED["kernel"], LEARNED["mediator"])]
 
 
-def _fixed_ours(n, m, covariance, repeats):
+def mediator_fixed(n, m, covariance):
     """Kernels and noise given: fit, then mean and standard deviation at 200 points."""
     import kernelbayes as kb
 
@@ -81,9 +86,13 @@ def _fixed_ours(n, m, covariance, repeats):
     model = kb.TaskTransformedGP(
         *_given_kernels(), noise=LEARNED["noise"], covariance=covariance, learn=None, random_state=0
     )
-    best, first, (mean, sd) = best_of(lambda: model.fit(*given).predict(_grid(), return_std=True), repeats)
-    text = f"mean sd {sd.mean():.5f}, log marginal likelihood {model.log_marginal_likelihood_:.2f}"
-    return {"seconds": best, "first": first, "error": _error(mean), "also": text}
+    times, (mean, sd) = best_of(lambda: model.fit(*given).predict(_grid(), return_std=True), 4)
+    return _answered(times, mean, sd, model.log_marginal_likelihood_)
+
+
+def _answered(times, mean, sd, evidence):
+    quality = {"error": _error(mean), "mean sd": float(sd.mean()), "log marginal likelihood": float(evidence)}
+    return {**times, "quality": quality}
 
 
 def _gram(A, B, length, scale):
@@ -92,7 +101,7 @@ def _gram(A, B, length, scale):
     return scale * np.exp(-(np.subtract.outer(A[:, 0], B[:, 0]) ** 2) / (2.0 * length**2))
 
 
-def _dense(n, m, formula, repeats):
+def _dense(n, m, formula):
     """A formula of Hsu (2019), theorem 5.7, as it is printed, in NumPy and SciPy: the same answers at 200 points."""
     import numpy as np
 
@@ -110,9 +119,8 @@ def _dense(n, m, formula, repeats):
         )
         return offset + unit * mean, unit * np.sqrt(variance), evidence
 
-    best, first, (mean, sd, evidence) = best_of(run, repeats)
-    text = f"mean sd {sd.mean():.5f}, log marginal likelihood {evidence:.2f}"
-    return {"seconds": best, "first": first, "error": _error(mean), "also": text}
+    times, answers = best_of(run, 3)
+    return _answered(times, *answers)
 
 
 def _alternative(K, L, cross, Y_task, new, z):
@@ -146,20 +154,12 @@ def _covariance(K, L, cross, Y_task, new, z):
     return seen.T @ weights, variance, -0.5 * (z @ weights + volume)
 
 
-def mediator_fixed_ours():
-    return _fixed_ours(PAIRS, TASK, "map", 3)
+def mediator_dense(n, m):
+    return _dense(n, m, _alternative)
 
 
-def mediator_fixed_dense():
-    return _dense(PAIRS, TASK, _alternative, 2)
-
-
-def deconditional_ours():
-    return _fixed_ours(EXACT, EXACT, "full", 5)
-
-
-def deconditional_dense():
-    return _dense(EXACT, EXACT, _covariance, 5)
+def deconditional_dense(n, m):
+    return _dense(n, m, _covariance)
 
 
 # ----------------------------------------------------------------------------------------------- on learned points
@@ -180,35 +180,35 @@ def _rows(n, seed=0):
     return X, f + 0.3 * rng.normal(size=n), f
 
 
-def _regressed(fit, predict):
-    """Seconds to fit 100,000 rows, and errors on 10,000 others; `predict` gives means and perhaps variances of y."""
+def _regressed(fit, predict, n):
+    """Seconds to fit n rows, and errors on a tenth as many others; `predict` gives means and perhaps variances of y."""
     import numpy as np
 
-    X, y, _ = _rows(ROWS)
-    X_test, y_test, truth = _rows(ROWS // 10, seed=1)
+    X, y, _ = _rows(n)
+    X_test, y_test, truth = _rows(n // 10, seed=1)
     start = time.perf_counter()
     model = fit(X, y)
     seconds = time.perf_counter() - start
     mean, variance = predict(model, X_test)
     noisy, clean = (np.sqrt(np.mean((mean - target) ** 2)) for target in (y_test, truth))
-    text = f"test RMSE {noisy:.4f} (the noise is 0.3), of f {clean:.4f}"
+    quality = {"RMSE": float(noisy), "RMSE of f": float(clean)}
     if variance is not None:
         density = 0.5 * np.mean((y_test - mean) ** 2 / variance + np.log(2 * np.pi * variance))
-        text += f", minus log density {density:.4f}"
-    return {"seconds": seconds, "first": seconds, "also": text}
+        quality["minus log density"] = float(density)
+    return {"seconds": seconds, "first": seconds, "quality": quality}
 
 
-def sparse_ours():
+def sparse_ours(n, points):
     import kernelbayes as kb
 
     def predict(model, X):
         mean, sd = model.predict(X, return_std=True)
         return mean, sd**2 + model.noise_ * model.unit_.item() ** 2
 
-    return _regressed(lambda X, y: kb.SparseRegression(points=POINTS, random_state=0).fit(X, y), predict)
+    return _regressed(lambda X, y: kb.SparseRegression(points=points, random_state=0).fit(X, y), predict, n)
 
 
-def sparse_gpytorch():
+def sparse_gpytorch(n, points):
     """The same model by its sparse regression (SGPR), in double precision: learned from as many rows, fitted to all."""
     import gpytorch
     import torch
@@ -219,7 +219,7 @@ def sparse_gpytorch():
             base = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=COLUMNS))
             base.base_kernel.lengthscale = 2.0
             self.mean_module = gpytorch.means.ConstantMean()
-            self.covar_module = gpytorch.kernels.InducingPointKernel(base, X[:POINTS].clone(), likelihood)
+            self.covar_module = gpytorch.kernels.InducingPointKernel(base, X[:points].clone(), likelihood)
 
         def forward(self, x):
             return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
@@ -249,10 +249,10 @@ def sparse_gpytorch():
             found = model.likelihood(model(torch.tensor(X)))
         return offset + unit * found.mean.numpy(), unit**2 * found.variance.numpy()
 
-    return _regressed(fit, predict)
+    return _regressed(fit, predict, n)
 
 
-def sparse_nystroem():
+def sparse_nystroem(n, points):
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import Ridge
     from sklearn.model_selection import GridSearchCV
@@ -261,48 +261,68 @@ def sparse_nystroem():
     grid = {"nystroem__gamma": [0.01, 0.03, 0.1, 0.3], "ridge__alpha": [1e-4, 1e-2, 1.0]}
 
     def fit(X, y):
-        pipe = make_pipeline(Nystroem(n_components=POINTS, random_state=0), Ridge(solver="cholesky"))
+        pipe = make_pipeline(Nystroem(n_components=points, random_state=0), Ridge(solver="cholesky"))
         search = GridSearchCV(pipe, grid, cv=3, refit=False).fit(X[:TUNED_ON], y[:TUNED_ON])
         return pipe.set_params(**search.best_params_).fit(X, y)
 
-    return _regressed(fit, lambda model, X: (model.predict(X), None))
+    return _regressed(fit, lambda model, X: (model.predict(X), None), n)
 
 
-#: title, ours, the peer or None, what the peer is, what is asked of us
-BENCHMARKS = {
-    "mediator": (
-        "Regression through a mediator, 300 pairs, 100,000 points of the task: learn and fit",
-        "mediator_ours",
-        None,
-        "",
-        "under 60 s, linear in m",
+_SPARSE = "Sparse regression on {points} learned points, n = {n:,}, d = 8, noise 0.3: learn and fit"
+ROWS = (
+    Row(
+        "mediator",
+        "Regression through a mediator, {n} pairs, {m:,} points of the task: learn and fit",
+        mediator_ours,
+        asked=(seconds(60), growth(1, "linear in m")),
+        why="a fit reads the points of the task once, in blocks, and learning reads them at each step; fewer points to "
+        "learn from would meet it",
+        sizes={"n": 300, "m": 100_000},
+        quick={"n": 50, "m": 2000},
     ),
-    "mediator-fixed": (
-        "The same with kernels given and g at its most probable: fit, mean and sd at 200 points",
-        "mediator_fixed_ours",
-        "mediator_fixed_dense",
+    Row(
+        "mediator-fixed",
+        "Regression through a mediator, {n} pairs, {m:,} points of the task, kernels given, g at its most probable: fit, "
+        "mean and sd at 200 points",
+        functools.partial(mediator_fixed, covariance="map"),
+        mediator_dense,
         "the alternative form of theorem 5.7 in NumPy",
-        "ratio of at least 1",
+        (ratio(1), no_larger("error", within=0.01)),
+        why="both form one product of n x m; a smoother kernel, of lower rank, would meet it",
+        sizes={"n": 300, "m": 100_000},
     ),
-    "deconditional": (
-        "The same with g uncertain, 1,000 pairs, 1,000 points of the task",
-        "deconditional_ours",
-        "deconditional_dense",
+    Row(
+        "deconditional",
+        "Regression through a mediator, {n:,} pairs, {m:,} points of the task, kernels given, g uncertain: fit, mean and sd "
+        "at 200 points",
+        functools.partial(mediator_fixed, covariance="full"),
+        deconditional_dense,
         "the covariance of theorem 5.7 (3) in NumPy and SciPy",
-        "ratio of at least 1",
+        (ratio(1), no_larger("error", within=0.01)),
+        why="the gain is that the ranks of the Gram matrices are below n and m; a smoother kernel would meet it",
+        sizes={"n": 1000, "m": 1000},
     ),
-    "sparse": (
-        "Sparse regression on 300 learned points, n = 100,000, d = 8: learn and fit",
-        "sparse_ours",
-        "sparse_gpytorch",
-        "GPyTorch sparse regression, 150 steps on 4,096 rows, fitted to all",
-        "ratio of at least 1, RMSE and density no worse",
+    Row(
+        "sparse",
+        _SPARSE,
+        sparse_ours,
+        sparse_gpytorch,
+        f"GPyTorch sparse regression, {STEPS} steps on {LEARNED_FROM:,} rows, fitted to all",
+        (ratio(1), no_larger("RMSE", "minus log density")),
+        why="both learn from as many rows, and a step of the search costs the same product; ours takes the steps it needs, "
+        "and a smaller `steps` would meet it",
+        sizes={"n": 100_000, "points": 300},
+        quick={"n": 1000, "points": 20},
     ),
-    "sparse-nystroem": (
-        "The same",
-        "sparse_ours",
-        "sparse_nystroem",
-        "scikit-learn Nystroem + Ridge, 4 x 3 grid on 20,000 rows",
-        "RMSE lower",
+    Row(
+        "sparse-nystroem",
+        _SPARSE,
+        sparse_ours,
+        sparse_nystroem,
+        f"scikit-learn Nystroem + Ridge, 4 x 3 grid on {TUNED_ON:,} rows",
+        (lower("RMSE"),),
+        why="the peer tries a grid of kernels on points that do not move, in closed form; ours learns points, a lengthscale "
+        "for each column and the noise. Fewer `rows` or `steps` would be as fast, with a larger error; more points lower it",
+        sizes={"n": 100_000, "points": 300},
     ),
-}
+)

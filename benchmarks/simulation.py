@@ -1,12 +1,13 @@
-"""Contenders and rows of `run.py` for simulation: what parallel work gains, and what keeping every run costs."""
+"""Simulation: what parallel work gains, and what keeping every run costs."""
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 import time
 
-RUNS = 1000
+from benchmarks._row import Row, at_most, ratio
 
 
 def ten_milliseconds(row):
@@ -22,7 +23,7 @@ def nothing(row):
 
 
 def _all_cores():
-    """run.py pins a contender to one core; this is about more than one."""
+    """A contender is pinned to one core; this is about more than one."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
@@ -39,45 +40,44 @@ def _timed(simulator, runs, **settings):
     return seconds
 
 
-def simulate_two():
+def simulated(runs, **settings):
     _all_cores()
-    seconds = _timed(ten_milliseconds, RUNS, executor=2)
+    seconds = _timed(ten_milliseconds, runs, **settings)
     return {"seconds": seconds, "first": seconds}
 
 
-def simulate_one():
-    _all_cores()
-    seconds = _timed(ten_milliseconds, RUNS)
-    return {"seconds": seconds, "first": seconds}
-
-
-def simulate_stored():
-    """5,000 runs that take no time: all of it is ours."""
-    runs = 5 * RUNS
+def simulate_stored(runs):
+    """Runs that take no time: all of it is ours."""
     without = min(_timed(nothing, runs) for _ in range(3))
     seconds = []
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
             seconds.append(_timed(nothing, runs, store=f"{folder}/runs.sqlite"))
     stored = min(seconds)
-    text = f"microseconds a run: {1e6 * stored / runs:.0f} with a store, {1e6 * without / runs:.0f} without"
-    return {"seconds": stored, "first": seconds[0], "also": text}
+    quality = {"ms a run": 1e3 * stored / runs, "ms without a store": 1e3 * without / runs}
+    return {"seconds": stored, "first": seconds[0], "quality": quality}
 
 
-#: title, ours, the peer or None, what the peer is, what is asked of us
-BENCHMARKS = {
-    "simulate": (
-        "Simulation: 1,000 runs of 10 ms on two processes",
-        "simulate_two",
-        "simulate_one",
+ROWS = (
+    Row(
+        "simulate",
+        "Simulation: {runs:,} runs of 10 ms on two processes",
+        functools.partial(simulated, executor=2),
+        simulated,
         "ours, in one process",
-        "ratio of at least 1.8",
+        (ratio(1.8),),
+        why="two processes can gain no more than the machine has free: on an idle one what is lost is the start of the "
+        "processes, and longer or more runs would meet it",
+        sizes={"runs": 1000},
+        quick={"runs": 100},
     ),
-    "simulate-store": (
-        "Simulation: 5,000 runs of no time at all, each kept in a store",
-        "simulate_stored",
-        None,
-        "",
-        "under 1 ms a run",
+    Row(
+        "simulate-store",
+        "Simulation: {runs:,} runs of no time at all, each kept in a store",
+        simulate_stored,
+        asked=(at_most("ms a run", 1),),
+        why="runs are written in groups, and a slow disk makes each group wait; a faster disk would meet it",
+        sizes={"runs": 5000},
+        quick={"runs": 300},
     ),
-}
+)

@@ -1,4 +1,4 @@
-"""Sphinx configuration. Every build draws the figures of the guide, writes out results, and checks the reference."""
+"""Sphinx configuration. A build draws figures, writes out results and benchmarks, and checks the reference."""
 
 import logging
 import re
@@ -7,13 +7,18 @@ from pathlib import Path
 from types import ModuleType
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import excerpts  # noqa: E402
 import figures  # noqa: E402
+import gallery  # noqa: E402
 import results  # noqa: E402
+import vocabulary  # noqa: E402
 from sphinx.errors import ConfigError  # noqa: E402
 
 import kernelbayes  # noqa: E402
+from benchmarks import _run, _table  # noqa: E402
+from benchmarks._rows import ROWS  # noqa: E402
 
 project = "kernelbayes"
 author = "The kernelbayes developers"
@@ -62,6 +67,11 @@ def prepare(app: object) -> None:
     check_reference()
     figures.draw_all(HERE / "generated")
     results.write_all(HERE / "generated")
+    vocabulary.write_all(HERE / "generated")
+    excerpts.write_all(HERE / "generated")
+    gallery.write_all(HERE / "generated")
+    table = _table.markdown(list(ROWS.values()), _run.load(_run.RECORD))
+    (HERE / "generated" / "benchmarks-results.md").write_text(table, encoding="utf-8")
 
 
 def list_attributes(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:

@@ -25,11 +25,11 @@ _GREEN, _GOLD, _PURPLE = "#3a7d44", "#e09f3e", "#7b4b94"
 _DPI = 140
 
 
-# ---------------------------------------------------------------------------------------- guide/first-hour.md
+# --------------------------------------------------------------------------------------- guide/conditional.md
 
 
 def commute(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Hours of departure and minutes on the way: the data of the first hour, line for line as in the guide."""
+    """Hours of departure and minutes on the way: the data of the guide, line for line as in the guide."""
     hour = rng.uniform(6, 10, n)
     road = 20 + 10 * np.exp(-((hour - 8) ** 2))
     minutes = road + 12 * (rng.random(n) < 0.4) + (0.5 + 0.05 * road) * rng.normal(size=n)
@@ -42,7 +42,7 @@ def _commute_density(hour: float, minutes: np.ndarray) -> np.ndarray:
     return 0.6 * stats.norm.pdf(minutes, road, noise) + 0.4 * stats.norm.pdf(minutes, road + 12, noise)
 
 
-def first_hour(out: Path) -> None:
+def conditional(out: Path) -> None:
     """The conditional density of the commute, with three slices beside the truth."""
     model = kb.ConditionalEmbedding(random_state=0).fit(*commute(1000, np.random.default_rng(0)))
     figure = plotting.conditional_density(model, (6.5, 7.25, 8.0), truth=_commute_density, bandwidth=1.2, level=0.9)
@@ -51,7 +51,7 @@ def first_hour(out: Path) -> None:
     side.set(xlabel="minutes")
     for text in side.texts:
         text.set_text(text.get_text().replace("x = ", "at "))
-    figure.savefig(out / "first-hour.png", dpi=_DPI)
+    figure.savefig(out / "conditional.png", dpi=_DPI)
 
 
 # ---------------------------------------------------------------------------------------- guide/embeddings.md
@@ -613,7 +613,7 @@ def _error_of_the_mean_cost(truth: float, spread: float, out: Path) -> None:
     ax.loglog(sizes, spread / np.sqrt(sizes), color=FAINT, marker="o", ms=4, label="random draws")
     ax.loglog(sizes, off(even), color=_GOLD, marker="s", ms=4, label="Sobol sequence")
     ax.loglog(
-        sizes, off([[r.mean for r in row] for row in found]), color=ACCENT, marker="D", ms=4, label="kb.integrate"
+        sizes, off([[r.mean() for r in row] for row in found]), color=ACCENT, marker="D", ms=4, label="kb.integrate"
     )
     told = [np.sqrt(np.mean([r.std**2 for r in row])) for row in found]
     ax.loglog(sizes, told, color=ACCENT, lw=1.0, ls="--", label="its standard deviation")
@@ -691,7 +691,7 @@ def quadrature(out: Path) -> None:
 
 
 _FIGURES = (
-    first_hour,
+    conditional,
     embeddings,
     decoding,
     kernels,

@@ -5,7 +5,7 @@
     kernelbayes experiment resampling --out run
     python docs/results.py run
 
-Every build of the documentation turns the records into `docs/generated/<name>-results.md`, which experiments.md includes.
+Every build of the documentation turns the records into fragments in `docs/generated/`, which the pages include.
 """
 
 from __future__ import annotations
@@ -43,16 +43,30 @@ def write_all(out: Path, records: Path = RECORDS) -> None:
     """Write a page fragment for each record into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     for path in sorted(records.glob("*.json")):
-        fragment = markdown(json.loads(path.read_text(encoding="utf-8")))
-        (out / f"{path.stem}-results.md").write_text(fragment, encoding="utf-8")
+        record = json.loads(path.read_text(encoding="utf-8"))
+        (out / f"{path.stem}-results.md").write_text(markdown(record), encoding="utf-8")
+        (out / f"{path.stem}-verdicts.md").write_text(verdicts(record) + "\n", encoding="utf-8")
+        (out / f"{path.stem}-tables.md").write_text(tables(record) + "\n", encoding="utf-8")
 
 
 def markdown(record: Mapping[str, Any]) -> str:
     """The tables, each claim with what the run showed and its verdict, the notes, and how the numbers came about."""
     parts = [_table(table) for table in record["tables"]]
-    parts += ["\n".join(_claim(claim) for claim in record["claims"])]
-    parts += [*map(_escaped, record["notes"]), _origin(record)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, verdicts(record), *_told(record)]) + "\n"
+
+
+def verdicts(record: Mapping[str, Any]) -> str:
+    """Each claim with what the run showed and its verdict."""
+    return "\n".join(_claim(claim) for claim in record["claims"])
+
+
+def tables(record: Mapping[str, Any]) -> str:
+    """The tables, the notes, and how the numbers came about."""
+    return "\n\n".join([*map(_table, record["tables"]), *_told(record)])
+
+
+def _told(record: Mapping[str, Any]) -> list[str]:
+    return [*map(_escaped, record["notes"]), _origin(record)]
 
 
 def _table(table: Mapping[str, Any]) -> str:

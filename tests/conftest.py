@@ -5,10 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core of its own; before NumPy is imported
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core of its own, and so has what tests start
 
 import jax
 import pytest
+from threadpoolctl import threadpool_limits
+
+# A plugin of pytest may have imported NumPy, whose BLAS then never reads the variable.
+threadpool_limits(1, user_api="blas")
 
 sys.path.insert(0, str(Path(__file__).parent))
 

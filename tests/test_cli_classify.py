@@ -1,5 +1,6 @@
 """`kernelbayes classify` on files, from labelled rows to probabilities, and what it says about files that are not right."""
 
+import functools
 import re
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 from sklearn.metrics import log_loss
 
 import kernelbayes as kb
+from command_line import called_in, unreadable
 from kernelbayes._table import read_table, write_table
-from kernelbayes.cli import main
 
 KINDS = np.array(["none", "some", "very much"])
 
@@ -51,17 +52,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def call(folder, capsys, *arguments, code=0):
-    """Run the command in a folder of tables; what it printed."""
-    words = [str(folder / word) if re.search(r"\.(csv|png|npz|txt)$", word) else word for word in arguments]
-    assert main(["classify", *words]) == code
-    printed = capsys.readouterr()
-    if code == 0:
-        assert printed.err == ""
-        return printed.out
-    assert printed.err.startswith("kernelbayes classify: ")
-    assert printed.err.count("\n") == 1
-    return printed.err.removeprefix("kernelbayes classify: ").rstrip()
+call = functools.partial(called_in, "classify")
 
 
 LEARN = ("--train", "train.csv", "--target", "kind", "--ignore", "number", "--learn", "median")
@@ -119,7 +110,7 @@ def test_saved_and_loaded_classifiers_predict_the_same(folder, capsys):
 
 
 def test_what_is_predicted_is_what_the_library_predicts(folder, capsys):
-    arguments = ("--inputs", "noise,size", "--seed", "3", "--learn", "cv", "--weights", "balanced")
+    arguments = ("--inputs", "noise,size", "--seed", "3", "--learn", "cv", "--class-weight", "balanced")
     learn = ("--train", "train.csv", "--target", "kind", *arguments)
     printed = call(folder, capsys, *learn, "--test", "pair.csv", "--out", "pair-p.csv", "--plot", "map.png")
     assert "columns kind from noise, size\n" in printed
@@ -292,10 +283,8 @@ def test_what_looks_like_a_quantity_is_mentioned(folder, capsys):
         ("--inputs a,a", "'a' is named twice"),
         ("--seed few", "a whole number from 0 was wanted, got 'few'"),
         ("--learn nonsense", "invalid choice: 'nonsense'"),
-        ("--weights equal", "invalid choice: 'equal'"),
+        ("--class-weight equal", "invalid choice: 'equal'"),
     ],
 )
 def test_arguments_that_cannot_be_read(capsys, arguments, message):
-    with pytest.raises(SystemExit, match="2"):
-        main(["classify", *arguments.split()])
-    assert message in capsys.readouterr().err
+    assert message in unreadable("classify", capsys, *arguments.split())

@@ -1,13 +1,14 @@
 """`kernelbayes filter` on files, from a log to a track, and what it says about files and arguments that are not right."""
 
+import functools
 import re
 
 import numpy as np
 import pytest
 
 import kernelbayes as kb
+from command_line import called_in, unreadable
 from kernelbayes._table import read_table, write_table
-from kernelbayes.cli import main
 
 
 def turning(steps, start=0.0):
@@ -43,17 +44,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def call(folder, capsys, *arguments, code=0):
-    """Run the command in a folder of tables; what it printed."""
-    words = [str(folder / word) if re.search(r"\.(csv|png|npz|txt)$", word) else word for word in arguments]
-    assert main(["filter", *words]) == code
-    printed = capsys.readouterr()
-    if code == 0:
-        assert printed.err == ""
-        return printed.out
-    assert printed.err.startswith("kernelbayes filter: ")
-    assert printed.err.count("\n") == 1
-    return printed.err.removeprefix("kernelbayes filter: ").rstrip()
+call = functools.partial(called_in, "filter")
 
 
 LEARN = ("--train", "log.csv", "--states", "x,y", "--tune", "3")
@@ -243,6 +234,7 @@ def test_dates_are_copied_as_they_are(folder, capsys):
         ("--train log.csv --states x,y --time clock --test new.csv", "log.csv has no column 'clock'"),
         ("--train log.csv --states x,y --controls a --test new.csv", "no value in column 'a' on line 12"),
         ("--train log.csv --states x,y --test new.csv --out new.csv", "new.csv is read by this command"),
+        ("--train log.csv --states x,y --test new.csv --out t.csv --save t.csv", "t.csv is named for two results"),
         ("--train log.csv --states x,y --test new.csv --plot plot.txt", "its name must end in one of .*png"),
         ("--train log.csv --states x,y --test new.csv --out new.csv/track.csv", "cannot write"),
         ("--train short.csv --states x,y --test new.csv", "at least eight rows"),
@@ -275,6 +267,4 @@ def test_refusals(folder, capsys, arguments, message):
     ],
 )
 def test_arguments_that_cannot_be_read(capsys, arguments, message):
-    with pytest.raises(SystemExit, match="2"):
-        main(["filter", *arguments.split()])
-    assert message in capsys.readouterr().err
+    assert message in unreadable("filter", capsys, *arguments.split())

@@ -1,6 +1,7 @@
 """`kernelbayes regress` on files: two tables that share a mediator, and what it says about files that are not right."""
 
 import argparse
+import functools
 import re
 import warnings
 
@@ -9,8 +10,9 @@ import pytest
 from scipy.stats import norm
 
 import kernelbayes as kb
+from command_line import called_in, unreadable
 from kernelbayes._table import read_table, write_table
-from kernelbayes.cli import _regress, main
+from kernelbayes.cli import _regress
 
 
 def draw(n, rng):
@@ -46,17 +48,7 @@ def fitted(*samples, **settings):
         return kb.TaskTransformedGP(random_state=0, **settings).fit(*samples)
 
 
-def call(folder, capsys, *arguments, code=0):
-    """Run the command in a folder of tables; what it printed."""
-    words = [str(folder / word) if re.search(r"\.(csv|png|npz|txt)$", word) else word for word in arguments]
-    assert main(["regress", *words]) == code
-    printed = capsys.readouterr()
-    if code == 0:
-        assert printed.err == ""
-        return printed.out
-    assert printed.err.startswith("kernelbayes regress: ")
-    assert printed.err.count("\n") == 1
-    return printed.err.removeprefix("kernelbayes regress: ").rstrip()
+call = functools.partial(called_in, "regress")
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +103,7 @@ def test_the_summary_says_what_was_learned(folder, capsys, library):
 def test_saved_and_loaded_models_predict_the_same(folder, capsys):
     call(folder, capsys, *LEARN, "--save", "kept.npz", "--test", "x.csv", "--out", "direct.csv")
     use = ("--test", "x.csv", "--out", "loaded.csv", "--plot", "drawn.png")
-    for option in ("--load", "--model"):
+    for option in ("--load",):
         printed = call(folder, capsys, option, "kept.npz", *use)
         assert "columns yield from height, through place\n" in printed
         loaded, direct = (read_table(folder / name) for name in ("loaded.csv", "direct.csv"))
@@ -269,6 +261,4 @@ def test_refusals(folder, capsys, arguments, message):
     ],
 )
 def test_arguments_that_cannot_be_read(capsys, arguments, message):
-    with pytest.raises(SystemExit, match="2"):
-        main(["regress", *arguments.split()])
-    assert message in capsys.readouterr().err
+    assert message in unreadable("regress", capsys, *arguments.split())

@@ -260,7 +260,7 @@ def test_default_choices_are_close_to_the_best_on_a_grid():
     assert default[0] < 1.05 * best_crps
     assert default[1] < 1.15 * best_mse
     assert scores(target_kernel=kb.Linear())[1] < 1.05 * best_mse
-    assert scores(selection="validation")[0] < 1.15 * best_crps
+    assert scores(learn="validation")[0] < 1.15 * best_crps
     assert scores(ard=True)[0] < 0.95 * best_crps  # columns matter differently here, so separate lengthscales must pay
 
 
@@ -360,7 +360,7 @@ def test_streaming_gives_the_same_fit(monkeypatch, capsys):
     held = kb.ConditionalEmbedding(**settings).fit(X, Y)
     monkeypatch.setattr(landmark, "_HELD_ELEMENTS", 10)
     monkeypatch.setattr(base, "_BLOCK_ELEMENTS", 40 * 25)
-    streamed = kb.ConditionalEmbedding(**settings, verbose=True).fit(X, Y)
+    streamed = kb.ConditionalEmbedding(**settings, progress=True).fit(X, Y)
     assert "fitting: 100%" in capsys.readouterr().err
     assert isinstance(streamed._gram, landmark.Streamed)
     np.testing.assert_allclose(streamed.predict(X_new), held.predict(X_new), atol=1e-9)
@@ -420,7 +420,7 @@ class TestBadInput:
             ({"reg": "small"}, "reg must be one number"),
             ({"kernel": "rbf"}, r"kernel must be a Kernel such as kb\.Gaussian"),
             ({"features": 100}, r"features must be a Recipe such as kb\.Subspace"),
-            ({"selection": "cv"}, "selection must be one of"),
+            ({"learn": "cv"}, "learn must be one of"),
             ({"kernel": kb.Gaussian([1.0, 2.0, 3.0])}, "lengthscale has 3 entries"),
             ({"kernel": kb.Gaussian(), "features": kb.Neural(outputs)}, "brings its own kernel"),
             ({"kernel": kb.Gaussian(), "ard": True}, "ard"),

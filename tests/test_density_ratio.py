@@ -618,9 +618,9 @@ class TestBadInput:
         with pytest.raises(ValueError, match="not fitted"):
             model.predict(self.Z)
         model.fit(self.T, self.Z)
-        with pytest.raises(ValueError, match="points"):
+        with pytest.raises(ValueError, match="X"):
             model.predict(self.Z[:, :1])
-        with pytest.raises(ValueError, match="points contains NaN"):
+        with pytest.raises(ValueError, match="X contains NaN"):
             model([[0.0, np.nan]])
 
     @pytest.mark.parametrize(

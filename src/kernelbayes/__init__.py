@@ -2,6 +2,7 @@
 
 from ._linalg import FactorisationError
 from ._persist import load, save
+from ._summary import Summary
 from .bayes import KernelBayesRule, bayes_rule
 from .classification import ConditionalEmbeddingClassifier, ConditionalEmbeddingNetwork
 from .conditional import ConditionalEmbedding
@@ -10,7 +11,6 @@ from .embeddings import (
     AnalyticEmbedding,
     Covariance,
     CrossCovariance,
-    Health,
     MeanEmbedding,
     Posterior,
     Posteriors,
@@ -34,13 +34,11 @@ from .features import (
     Recipe,
     Subspace,
 )
-from .filters import KernelBayesFilter, KernelMonteCarloFilter, Track, TrackDiagnostics, TrackScore
+from .filters import KernelBayesFilter, KernelMonteCarloFilter, Track
 from .integration import (
     Integral,
-    MercerExpansion,
     QuadratureRule,
     QuadratureWarning,
-    SampledSpectrum,
     integrate,
     mercer,
     quadrature,
@@ -68,11 +66,11 @@ from .kernels import (
     positive,
     unit_interval,
 )
-from .kernels._distributions import Mixture, NoClosedForm
-from .learning import MLP, BoundWarning, ConvNet, LearnedFeatures, Optimum, learn_features, minimise
+from .kernels._distributions import Mixture, NoClosedFormError
+from .learning import MLP, BoundWarning, ConvNet, LearnedFeatures, learn_features, minimise
 from .lfi import Calibration, ParameterPosterior, PredictiveCheck, Prior, calibrate, infer
 from .regression import DeconditionalEmbedding, SparseRegression, TaskTransformedGP
-from .simulation import Failure, Runs, SimulationError, SimulationWarning, open_runs, simulate
+from .simulation import Runs, SimulationError, SimulationWarning, open_runs, simulate
 
 __version__ = "0.1.0.dev0"
 
@@ -93,11 +91,9 @@ __all__ = [
     "DensityRatio",
     "Exact",
     "FactorisationError",
-    "Failure",
     "Features",
     "FunctionKernel",
     "Gaussian",
-    "Health",
     "HistogramIntersection",
     "IncompleteCholesky",
     "InfinitePolynomial",
@@ -112,12 +108,10 @@ __all__ = [
     "MappedKernel",
     "Matern",
     "MeanEmbedding",
-    "MercerExpansion",
     "Mixture",
     "Neural",
-    "NoClosedForm",
+    "NoClosedFormError",
     "OneHot",
-    "Optimum",
     "ParameterPosterior",
     "PeriodicSobolev",
     "Polynomial",
@@ -133,18 +127,16 @@ __all__ = [
     "RationalQuadratic",
     "Recipe",
     "Runs",
-    "SampledSpectrum",
     "SetKernel",
     "SimulationError",
     "SimulationWarning",
     "SparseRegression",
     "SpatialPyramid",
     "Subspace",
+    "Summary",
     "TaskTransformedGP",
     "TestResult",
     "Track",
-    "TrackDiagnostics",
-    "TrackScore",
     "bayes_rule",
     "calibrate",
     "embed",

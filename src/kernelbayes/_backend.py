@@ -29,7 +29,8 @@ def namespace(*arrays: Any) -> Any:
 
 def is_traced(*trees: Any) -> bool:
     """Whether a JAX transformation is looking at any leaf of these pytrees."""
-    return any(isinstance(leaf, Tracer) for leaf in jax.tree_util.tree_leaves(trees))
+    known = [tree for tree in trees if not hasattr(tree, "__next__")]  # JAX does not look into iterators, and says so
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree_util.tree_leaves(known))
 
 
 def float64(function: Callable[P, T]) -> Callable[P, T]:

@@ -6,6 +6,7 @@ here is seen by a compiler: values that JAX is tracing never get this far.
 
 from __future__ import annotations
 
+import decimal
 import math
 import os
 from typing import Any
@@ -14,15 +15,33 @@ import numpy as np
 
 from ._typing import Array
 
+# Sizes between which squares, and products of two squares, neither overflow nor vanish. Data beyond the largest, settings
+# beyond either, and data that varies by less than the smallest where a scale is read off it, are refused, once, and not met
+# in each formula: a change of units is all that it takes.
+SMALLEST, LARGEST = 1e-100, 1e100
+# A count beyond this could be neither held nor waited for.
+_MOST = 10**8
+
+
+def _refuse_sparse(value: Any, name: str) -> None:
+    if hasattr(value, "toarray"):
+        raise ValueError(f"{name} is a sparse matrix, which is not supported; pass {name}.toarray()")
+
 
 def table(value: Any, name: str) -> Array:
     """An array of any type and shape, or a ValueError that says why it cannot be one."""
-    if hasattr(value, "toarray"):
-        raise ValueError(f"{name} is a sparse matrix, which is not supported; pass {name}.toarray()")
+    _refuse_sparse(value, name)
+    if hasattr(value, "__next__"):
+        raise ValueError(f"{name} is an iterator, which can be read only once; pass list({name})")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(f"{name} has {np.ma.count_masked(value)} masked values; remove or fill such values first")
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except ValueError:
         raise ValueError(f"{name} has rows of different lengths; a table was wanted") from None
+    if array.dtype.kind == "V":
+        raise ValueError(f"{name} holds records of dtype {array.dtype}; a table of plain values was wanted")
+    return array
 
 
 def _as_numbers(value: Any, name: str) -> Array:
@@ -30,20 +49,28 @@ def _as_numbers(value: Any, name: str) -> Array:
     array = table(value, name)
     if np.iscomplexobj(array):
         raise ValueError(f"{name} holds complex numbers; real ones were wanted")
+    if array.dtype.kind in "mM":
+        raise ValueError(f"{name} holds dates or durations; turn them into numbers, in units of your choice")
     try:
-        return array.astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):  # wider numbers that become infinite are refused as such
+            return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         found = "text" if array.dtype.kind in "US" else f"values of dtype {array.dtype}"
         raise ValueError(f"{name} holds {found} that cannot be read as numbers") from None
 
 
-def _finite(array: Array, name: str) -> Array:
+def _finite(array: Array, name: str, largest: float = LARGEST) -> Array:
     if array.ndim == 0 and not np.isfinite(array):
         raise ValueError(f"{name} must be finite, got {array}")
     if not np.isfinite(array).all():
         kind = "NaN" if np.isnan(array).any() else "infinity"
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} contains {kind} (first at index {where}); remove or fill such values first")
+    size = max(float(array.max(initial=0.0)), -float(array.min(initial=0.0)))
+    if size > largest:
+        raise ValueError(
+            f"{name} is as large as {size:.3g}, and numbers beyond {largest:g} are refused; change its units"
+        )
     return array
 
 
@@ -58,7 +85,7 @@ def numbers(value: Any, name: str) -> Array:
     return _finite(_as_numbers(value, name), name)
 
 
-def vectors(value: Any, name: str, *, width: int | None = None) -> Array:
+def vectors(value: Any, name: str, *, width: int | None = None, largest: float = LARGEST) -> Array:
     """A finite float64 table (n, d); a 1-d array is read as n points on the line."""
     array = _as_numbers(value, name)
     if array.ndim == 1:
@@ -68,7 +95,7 @@ def vectors(value: Any, name: str, *, width: int | None = None) -> Array:
     _not_empty(array, name)
     if width is not None and array.shape[1] != width:
         raise ValueError(f"{name} has {array.shape[1]} columns where {width} were expected")
-    return _finite(array, name)
+    return _finite(array, name, largest)
 
 
 def arrays(value: Any, name: str) -> Array:
@@ -95,9 +122,10 @@ def labels(value: Any, name: str) -> Array:
 
 def objects(value: Any, name: str) -> Array:
     """Any Python objects as a 1-d object array, so that they can be counted and indexed like points."""
+    _refuse_sparse(value, name)
     if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
         return _not_empty(value, name)
-    if isinstance(value, str) or not hasattr(value, "__len__"):
+    if isinstance(value, (str, bytes, dict, set)) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0:
         raise ValueError(f"{name} must be a list of objects, got {type(value).__name__}")
     array = np.empty(len(value), dtype=object)
     array[:] = list(value)
@@ -120,41 +148,55 @@ def weights(value: Any, name: str, size: int) -> Array:
     return array
 
 
-def positive(value: Any, name: str) -> float:
-    """One finite number above zero."""
+def positive(value: Any, name: str, *, smallest: float = SMALLEST, largest: float = LARGEST) -> float:
+    """One finite number above zero, of a size that can be squared."""
     number = scalar(value, name)
     if number <= 0:
         raise ValueError(f"{name} must be positive, got {number:g}")
+    if not smallest <= number <= largest:
+        raise ValueError(f"{name} must lie between {smallest:g} and {largest:g}, got {number:g}")
     return number
 
 
 def scalar(value: Any, name: str) -> float:
     """One finite real number."""
-    if isinstance(value, (str, bytes)) or np.ndim(value) != 0:
-        raise ValueError(f"{name} must be one number, got {value!r}")
+    # a Decimal does not mix with floats, wherever the setting is used as it was given
+    strange = isinstance(value, (str, bytes, dict, set, decimal.Decimal))
+    if strange or np.ndim(value) != 0 or np.iscomplexobj(value):
+        raise ValueError(f"{name} must be one number, got {_shown(value)}")
     try:
-        number = float(value)
+        number = math.nan if value is np.ma.masked else float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be one number, got {value!r}") from None
+        raise ValueError(f"{name} must be one number, got {_shown(value)}") from None
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, got {number}")
     return number
 
 
-def count(value: Any, name: str, *, at_least: int = 1) -> int:
+def _shown(value: Any) -> str:
+    """What was given, in few words."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{type(value).__name__}: {text[:60]}..."
+
+
+def count(value: Any, name: str, *, at_least: int = 1, at_most: int = _MOST) -> int:
     """A whole number of something."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
+        raise ValueError(f"{name} must be a whole number, got {_shown(value)}")
     if value < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, got {value}")
+        raise ValueError(f"{name} must be at least {at_least}, got {_shown(value)}")
+    if value > at_most:
+        raise ValueError(f"{name} must be at most {at_most:,}, got {_shown(value)}")
     return int(value)
 
 
 def option(value: Any, name: str, choices: tuple[Any, ...]) -> Any:
     """One of a few words."""
-    if np.ndim(value) != 0 or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
-    return value
+    if isinstance(value, (dict, set, slice)) or np.ndim(value) != 0 or value is np.ma.masked or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {_shown(value)}")
+    return next(choice for choice in choices if choice is value or choice == value)
 
 
 def given_instead(value: Any, kind: type) -> str:
@@ -183,15 +225,16 @@ def generator(random_state: Any) -> np.random.Generator:
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
+    if isinstance(random_state, (int, np.integer)) and random_state < 0:
+        raise ValueError(f"random_state must not be negative, got {_shown(random_state)}")
     if random_state is None or isinstance(random_state, (int, np.integer)):
         return np.random.default_rng(random_state)
-    raise ValueError(f"random_state must be a whole number, a numpy Generator or None, got {random_state!r}")
+    raise ValueError(f"random_state must be a whole number, a numpy Generator or None, got {_shown(random_state)}")
 
 
 def seed(random_state: Any) -> int:
     """A whole number to seed generators with: the one given, or one drawn."""
+    rng = generator(random_state)
     if isinstance(random_state, (int, np.integer)):
-        if random_state < 0:
-            raise ValueError(f"random_state must not be negative, got {random_state}")
         return int(random_state)
-    return int(generator(random_state).integers(2**31))
+    return int(rng.integers(2**31))

@@ -42,13 +42,19 @@ def check_kinds(estimator: Any, **wanted: type) -> None:
 
 def check_sample(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
     """Points to fit to: vectors as scikit-learn has them, or whatever the kernel takes."""
-    vectors = kernel is None or (kernel._takes_vectors and getattr(X, "ndim", 2) < 3)
+    vectors = kernel is None or (kernel._takes_vectors and not _is_stack(X))
     if vectors:  # images are for the kernel to check
         _refuse_flat(X)
-        X = validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2)
+        X = _check.vectors(validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2), "X")
     else:
         vars(estimator).pop("n_features_in_", None)  # of an earlier fit to vectors
     return X if kernel is None else kernel._check(X, "X")
+
+
+def _is_stack(X: Any) -> bool:
+    """Whether points are arrays of more than one dimension each, such as images."""
+    dimensions = getattr(X, "ndim", 2)
+    return isinstance(dimensions, int) and dimensions > 2
 
 
 def check_points(estimator: Any, X: Any, kernel: Kernel) -> Any:
@@ -69,6 +75,15 @@ def _refuse_flat(X: Any) -> None:
             f"Expected 2D array, got 1D array instead: X is a flat list of {len(X)} values. Reshape your data with "
             "X.reshape(-1, 1) if it is one column, or X.reshape(1, -1) if it is one point."
         )
+
+
+class MultiOutput:
+    """An estimator whose targets may have several columns."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.target_tags.multi_output = True
+        return tags
 
 
 class HoldsGram:

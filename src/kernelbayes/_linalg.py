@@ -1,4 +1,5 @@
-"""The library's factorisations, with one policy for jitter and failure.
+"""The library's factorisations, with one policy for jitter and failure: all in one file, however long, so that there is
+one place to look for them and none to write another.
 
 Every function takes NumPy or JAX arrays. On NumPy arrays it calls LAPACK and raises `FactorisationError` when a matrix
 cannot be factorised; on JAX arrays it can be traced and differentiated, adds no jitter of its own, and shows a failure

@@ -34,12 +34,12 @@ from .learning._conditional import ConditionalParameters, Regulariser
 from .learning._mediated import MediatedParameters
 from .learning._networks import MLP, ConvNet, Standardised
 from .learning._sparse import SparseParameters
-from .lfi import EpsilonKernel, ParameterPosterior, Prior
+from .lfi import Calibration, EpsilonKernel, ParameterPosterior, PredictiveCheck, Prior
 from .lfi._blocks import Block
 from .lfi._law import Law
 from .regression._mediated import MediatedModel
 from .regression._sparse import SparseRegression
-from .simulation import Failure
+from .simulation import Failure, Runs
 
 SCHEMA = 1
 _ROOTS: tuple[type, ...] = (
@@ -81,8 +81,11 @@ _ROOTS: tuple[type, ...] = (
     Law,
     EpsilonKernel,
     ParameterPosterior,
+    PredictiveCheck,
+    Calibration,
     QuadratureRule,
     Integral,
+    Runs,
     Failure,
 )
 
@@ -99,7 +102,7 @@ def _known() -> dict[str, type]:
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator, an embedding, a kernel, features, a rule or a result to a file.
+    """Write a fitted estimator, an embedding, a kernel, features or a result to a file.
 
     The file has the name that is given, whatever it ends in; `.npz` is usual.
 
@@ -119,7 +122,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise ValueError(f"save takes an object of kernelbayes, got {type(model).__name__}")
     arrays: dict[str, np.ndarray] = {}
     description = {"schema": SCHEMA, "object": _encode(model, type(model).__name__, arrays)}
-    path = Path(path)
+    path = _place(path)
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{path} is a folder" if path.is_dir() else f"there is no folder {path.parent} to save into")
     unfinished = path.with_name(path.name + ".part")
@@ -128,8 +131,15 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     os.replace(unfinished, path)  # a crash leaves the old file or the new one, never half of one
 
 
+def _place(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
+        raise ValueError(f"path must be the name of a file, got {path!r}")
+    return Path(path)
+
+
 def load(path: str | os.PathLike[str]) -> Any:
     """Read what `save` wrote."""
+    path = _place(path)
     try:
         with np.load(path, allow_pickle=False) as file:
             contents = dict(file)

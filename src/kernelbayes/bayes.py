@@ -1,7 +1,8 @@
 """Kernel Bayes' rules as an estimator: pairs, a prior and an observation in, a posterior embedding out.
 
 The algebra is in `rules.bayes`; here are checks, defaults, the choice of hyperparameters, and what a posterior should say
-about itself.
+about itself. It is longer than other files since the one estimator serves every rule of the family: what they share is
+most of it, and a part of its own for each would hide that.
 """
 
 from __future__ import annotations
@@ -444,16 +445,16 @@ def _bandwidths(X: Array) -> list[Kernel]:
     return [Gaussian(factor * scale) for factor in BANDWIDTH_FACTORS]
 
 
-def bayes_rule(prior: Any, x: ArrayLike, z: ArrayLike, observed: ArrayLike, rule: str = "iw", **settings: Any) -> Any:
+def bayes_rule(prior: Any, X: ArrayLike, Z: ArrayLike, observed: ArrayLike, rule: str = "iw", **settings: Any) -> Any:
     """The posterior embedding of z at what was observed, from a prior and pairs (x, z), in one call.
 
-    The same as `KernelBayesRule(rule, **settings).fit(x, z).posterior(observed, prior)`; keep the fitted rule where
+    The same as `KernelBayesRule(rule, **settings).fit(X, Z).posterior(observed, prior)`; keep the fitted rule where
     several priors meet the same pairs.
 
     Args:
         prior: of z: an embedding, samples, a frozen `scipy.stats` distribution, or None for the training marginal.
-        x: observations of the pairs (n, d).
-        z: latents of the pairs (n, q).
+        X: observations of the pairs (n, d).
+        Z: latents of the pairs (n, q).
         observed: one observation or several.
         rule: one of the family; see `KernelBayesRule`.
         **settings: of `KernelBayesRule`: kernels, representations, regularisers.
@@ -468,4 +469,4 @@ def bayes_rule(prior: Any, x: ArrayLike, z: ArrayLike, observed: ArrayLike, rule
         >>> bool(abs(posterior.mean()[0] - 0.8) < 0.1 and abs(posterior.cov()[0, 0] ** 0.5 - 0.45) < 0.1)
         True
     """
-    return KernelBayesRule(rule, **settings).fit(x, z).posterior(observed, prior)
+    return KernelBayesRule(rule, **settings).fit(X, Z).posterior(observed, prior)

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _check
-from ._estimator import HoldsGram, check_kinds, check_points, check_sample
+from ._estimator import HoldsGram, MultiOutput, check_kinds, check_points, check_sample
 from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import (
@@ -40,7 +40,7 @@ _STAND_IN_RANK = 1024
 _BLOCK_ELEMENTS = 2**22
 
 
-class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
+class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator):
     r"""The embedding of the distribution of y given x, learned from pairs.
 
     .. math:: \hat\mu_{Y|x} = \sum_i w_i(x)\, \ell(y_i, \cdot), \qquad w(x) = (K + n \lambda I)^{-1} k(x)
@@ -48,19 +48,19 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
     and, with an intercept, :math:`w_i + (1 - \sum_j w_j) / n`, which is the same as predicting y about its mean.
 
     Args:
-        kernel: kernel of x. By default Gaussian, its lengthscale chosen by `selection`.
+        kernel: kernel of x. By default Gaussian, its lengthscale chosen by `learn`.
         target_kernel: kernel of y. By default Laplace with the median distance of each column, and hyperparameters are
             scored on its features and on y itself, so that they serve quantiles as well as means. With `kb.Linear()`
             they are chosen for the mean alone.
         features: representation of x, such as `kb.Exact()`, `kb.IncompleteCholesky(200)`, `kb.Subspace(1000)`,
             `kb.RandomFourier(500)`, `kb.Neural(network)`. By default exact up to 3,000 points, then a subspace of 1,000.
-        reg: regulariser per sample: the Gram matrix of n points is shifted by `n * reg`. By default chosen by `selection`.
+        reg: regulariser per sample: the Gram matrix of n points is shifted by `n * reg`. By default chosen by `learn`.
         intercept: shrink towards the distribution of all y instead of towards zero; the weights then sum to one. With
             False the weights are the formula above as printed.
         ard: learn one lengthscale per column of x instead of one for all. Only with `kernel=None`.
-        selection: how hyperparameters are chosen: "loo" (closed-form leave-one-out) or "validation" (five folds with
+        learn: how hyperparameters are chosen: "loo" (closed-form leave-one-out) or "validation" (five folds with
             the penalty of Hsu's equation 2.52).
-        verbose: show a progress bar while a large sample is streamed.
+        progress: show a bar while a large sample is streamed; None: on a terminal when it takes more than a moment.
         random_state: seed for whatever is drawn at random (subspaces, subsamples for the choice of hyperparameters).
 
     Attributes:
@@ -94,8 +94,8 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
         *,
         intercept: bool = True,
         ard: bool = False,
-        selection: str = "loo",
-        verbose: bool = False,
+        learn: str = "loo",
+        progress: bool | None = None,
         random_state: RandomState = None,
     ):
         self.kernel = kernel
@@ -104,14 +104,9 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
         self.reg = reg
         self.intercept = intercept
         self.ard = ard
-        self.selection = selection
-        self.verbose = verbose
+        self.learn = learn
+        self.progress = progress
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     # ------------------------------------------------------------------------------------------------ fitting
 
@@ -139,7 +134,7 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
     def _check_settings(self) -> None:
         if self.reg is not None:
             _check.positive(self.reg, "reg")
-        _check.option(self.selection, "selection", ("loo", "validation"))
+        _check.option(self.learn, "learn", ("loo", "validation"))
         check_kinds(self, kernel=Kernel, target_kernel=Kernel, features=Recipe)
         if self.ard and self.kernel is not None:
             raise ValueError("ard=True learns the lengthscales of the default kernel; leave kernel=None")
@@ -166,7 +161,7 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
     def _choose_kernel(self, targets: Array, rng: np.random.Generator) -> Kernel:
         scale = np.asarray(lengthscale_of(self.X_, "X", per_column=True))
         start = Gaussian(np.ones(self.X_.shape[1]) if self.ard else 1.0)
-        self.tuning_ = tune_kernel(start, self.X_ / scale, targets, reg=self.reg, method=self.selection, rng=rng)
+        self.tuning_ = tune_kernel(start, self.X_ / scale, targets, reg=self.reg, method=self.learn, rng=rng)
         return Gaussian(self.tuning_.params.kernel.lengthscale * scale)
 
     def _solve(self, targets: Array, rng: np.random.Generator) -> None:
@@ -174,8 +169,8 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
         Y = self.Y_ if self._has_mean() else np.zeros((len(self.Y_), 0))
         self.offset_ = Y.mean(0) if self.intercept else np.zeros(Y.shape[1])
         gram = self._gram
-        if self.verbose and isinstance(gram, Streamed):
-            gram = replace(gram, progress=True)
+        if isinstance(gram, Streamed):
+            gram = replace(gram, progress=self.progress)
         core, right = gram.normal_equations(np.concatenate([Y - self.offset_, targets], axis=1))
         self.reg_ = self._choose_reg(core, right[:, Y.shape[1] :], targets, rng)
         self.factor_ = conditional.operator(core, len(Y), self.reg_)
@@ -193,7 +188,7 @@ class ConditionalEmbedding(HoldsGram, RegressorMixin, BaseEstimator):
             core, right = represent(features, self.X_).normal_equations(targets)
         if len(self.X_) <= MOST_POINTS:
             F = features._coordinates(self.X_)
-            self.tuning_ = tune_reg(F, targets, scale=scale, method=self.selection, rng=rng)
+            self.tuning_ = tune_reg(F, targets, scale=scale, method=self.learn, rng=rng)
             return float(self.tuning_.params.reg)
         rows = rng.choice(len(targets), min(_HELD_OUT, len(targets) // 5), replace=False)
         held = features._coordinates(self.X_[rows])

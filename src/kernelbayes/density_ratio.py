@@ -295,20 +295,20 @@ class DensityRatio(BaseEstimator):
 
     # ---------------------------------------------------------------------------------------------- using it
 
-    def predict(self, points: ArrayLike, *, raw: bool = False) -> Array:
+    def predict(self, X: ArrayLike, *, raw: bool = False) -> Array:
         """The ratio (t,) at points, truncated at zero; with `raw=True` as it was fitted, which may be negative."""
         check_is_fitted(self)
-        P = self.kernel_._check(points, "points")
+        P = self.kernel_._check(X, "X")
         if P.shape[1:] != self._point_shape:
-            raise ValueError(f"points has shape {P.shape} where rows of shape {self._point_shape} were expected")
+            raise ValueError(f"X has shape {P.shape} where rows of shape {self._point_shape} were expected")
         step = max(1, _BLOCK_ELEMENTS // len(self.coef_))
         blocks = [self.features_._coordinates(P[i : i + step]) @ self.coef_ for i in range(0, len(P), step)]
         ratio = np.concatenate(blocks)
         return ratio if raw else np.maximum(ratio, 0.0)
 
-    def __call__(self, points: ArrayLike) -> Array:
+    def __call__(self, X: ArrayLike) -> Array:
         """The same as `predict`."""
-        return self.predict(points)
+        return self.predict(X)
 
     def divergence(self) -> float:
         r"""The Pearson divergence :math:`\frac12 \int q (r_\alpha - 1)^2`, q the denominator of :math:`r_\alpha`.

@@ -133,7 +133,7 @@ def test_embed_is_exact_where_it_can_be():
 def test_embed_falls_back_on_samples_and_says_so():
     gamma, n = stats.gamma(2.0), 4000
     with pytest.warns(UserWarning, match=r"gamma; using 4000 samples, with an RKHS error of about 0\.0"):
-        found = kb.embed(gamma, kb.Gaussian(1.0), samples=n, random_state=0)
+        found = kb.embed(gamma, kb.Gaussian(1.0), n=n, random_state=0)
     assert isinstance(found, kb.MeanEmbedding)
     assert len(found) == n
     for x in (0.0, 1.5, 4.0):
@@ -149,7 +149,7 @@ def test_the_announced_error_is_the_typical_one():
     """A rational quadratic kernel under a normal has no closed form here; its error is known from the integrals."""
     kernel, normal, n = kb.RationalQuadratic(), stats.norm(), 500
     with pytest.warns(UserWarning, match="RationalQuadratic") as caught:
-        kb.embed(normal, kernel, samples=n, random_state=0)
+        kb.embed(normal, kernel, n=n, random_state=0)
     announced = float(str(caught[0].message).rstrip(".").split()[-1])
     t = np.linspace(0, 12, 4001)  # x - y is normal with variance 2
     values = kernel.gram(t, [0.0])[:, 0]
@@ -179,14 +179,14 @@ class OnlySample:
 )
 def test_whatever_can_be_drawn_can_be_embedded(distribution, means):
     with pytest.warns(UserWarning, match="no closed form"):
-        found = kb.embed(distribution, kb.Gaussian(1.0), samples=2000, random_state=0)
+        found = kb.embed(distribution, kb.Gaussian(1.0), n=2000, random_state=0)
     assert found.points.shape == (2000, len(means))
     assert found.mean() == pytest.approx(means, abs=0.25)
 
 
 def test_the_fallback_is_reproducible():
     with pytest.warns(UserWarning, match="no closed form"):
-        a, b, c = (kb.embed(stats.gamma(2.0), kb.Gaussian(), samples=50, random_state=s) for s in (1, 1, 2))
+        a, b, c = (kb.embed(stats.gamma(2.0), kb.Gaussian(), n=50, random_state=s) for s in (1, 1, 2))
     assert (a.points == b.points).all()
     assert (a.points != c.points).all()
 
@@ -203,14 +203,14 @@ def test_the_fallback_is_reproducible():
     ids=["gamma", "list", "matern", "rational", "correlated laplace"],
 )
 def test_no_closed_form(distribution, kernel):
-    with pytest.raises(kb.NoClosedForm, match="no closed form is known"):
+    with pytest.raises(kb.NoClosedFormError, match="no closed form is known"):
         kb.AnalyticEmbedding(distribution, kernel)
 
 
 def test_two_known_distributions_may_still_have_no_closed_form_together():
     correlated = kb.AnalyticEmbedding(stats.multivariate_normal(np.zeros(2), COV), kb.Gaussian())
     box = kb.AnalyticEmbedding([stats.uniform(), stats.uniform()], kb.Gaussian())
-    with pytest.raises(kb.NoClosedForm):
+    with pytest.raises(kb.NoClosedFormError):
         correlated.inner(box)
 
 

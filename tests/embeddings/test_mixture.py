@@ -149,12 +149,10 @@ def test_the_same_seed_gives_the_same_mixture():
 
 def test_what_cannot_be_fitted_is_refused():
     a = kb.MeanEmbedding([0.0, 1.0, 1.0, 2.0], [0.5, 0.3, 0.3, -0.1], kb.Gaussian())
-    with pytest.raises(
-        ValueError, match="k=3 components need as many distinct points with positive weight; there are 2"
-    ):
+    with pytest.raises(ValueError, match="components=3 need as many distinct points with positive weight; there are 2"):
         a.mixture(3)
     for k in (0, 1.5, "two"):
-        with pytest.raises(ValueError, match="k must be"):
+        with pytest.raises(ValueError, match="components must be"):
             a.mixture(k)
     with pytest.raises(ValueError, match="not vectors"):
         kb.MeanEmbedding(["a", "b"], kernel=kb.Delta()).mixture(1)

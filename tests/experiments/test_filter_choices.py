@@ -24,7 +24,7 @@ OFF = {"IncompleteCholesky(20)": 1.5, "Subspace(50)": 0.8, 'Subspace(50, "kmeans
 
 def _made_up(error=None, step=None, fail=None):
     """Runs in which the error of a case is what `error` says of it, else 1.2 times that of iw, with luck that is shared."""
-    cases = choices._cases(SETTINGS)
+    cases = choices._cases._cases(SETTINGS)
     luck = np.exp(0.1 * np.random.default_rng(0).normal(size=4))
 
     def level(case):
@@ -37,11 +37,11 @@ def _made_up(error=None, step=None, fail=None):
         found = None if step is None else step(case)
         return (case["n"] / 1000 if case["method"] == "iw" else 0.5) if found is None else found
 
-    values = {name: np.full((len(cases), 4), 0.5) for name in choices._NUMBERS}
+    values = {name: np.full((len(cases), 4), 0.5) for name in choices._cases.NUMBERS}
     values["error"] = np.array([level(case) * luck for case in cases])
     values["step"] = np.array([np.full(4, taken(case)) for case in cases])
     if fail is not None:
-        for name in choices._NUMBERS:
+        for name in choices._cases.NUMBERS:
             values[name][[fail(case) for case in cases], 2] = np.nan
     return Runs(cases, values)
 
@@ -57,7 +57,7 @@ def _shrinking(case):
 
 
 def test_every_case_is_run_once():
-    cases = choices._cases(SETTINGS)
+    cases = choices._cases._cases(SETTINGS)
     keys = [tuple(case.values()) for case in cases]
     assert len(set(keys)) == len(keys)
     rules = [case["method"] for case in cases if case["system"] == "SSM 2a" and case["representation"] == "default"]
@@ -104,7 +104,7 @@ def test_a_rule_that_fails_is_neither_best_nor_steady():
     assert "10 on oscillatory, 10 on SSM 2a, 1 on SSM 3a" in claim.shown
     assert "never far behind is iw" in claim.shown
     assert "the worst is kbr-a1, which failed" in claim.shown
-    table = choices._rules_table(runs, SETTINGS)
+    table = choices._reading._rules_table(runs, SETTINGS)
     assert "nan" in next(line for line in table.lines() if line.startswith("kbr-a1"))
 
 
@@ -139,14 +139,14 @@ def test_a_longer_log_must_help_all():
 
 def test_tables_relate_errors_to_the_right_row():
     runs = _made_up(error=lambda case: {"particles": 0.5, "regression": 2.0, "monte carlo": 0.75}.get(case["method"]))
-    known, rules, iw, subspace = choices._tables(runs, SETTINGS)[:4]
+    known, rules, iw, subspace = choices._reading.tables(runs, SETTINGS)[:4]
     assert [row[1].value for row in known.rows] == [4.0, 2.0, 1.5, 1.0]
     assert [row[3].value for row in rules.rows] == [1.0] + 6 * [1.2]
     assert {row[0]: row[2].value for row in iw.rows}["Subspace(50)"] == 0.8
     assert {row[0]: row[2].value for row in subspace.rows}["Exact()"] == 1.0
     assert all(row[1].error == 0.0 for row in iw.rows)  # the luck of a run is shared, and cancels
     assert iw.rows[0][4] == 50.0  # percent of steps astray
-    details = choices._tables(runs, SETTINGS)[-1]
+    details = choices._reading.tables(runs, SETTINGS)[-1]
     assert len(details.rows) == 3 * (7 + 8 + 8)
     lowest = [row[3].value for row in details.rows if row[0] == "SSM 2a"]
     assert min(lowest) == 1.0
@@ -155,7 +155,7 @@ def test_tables_relate_errors_to_the_right_row():
 
 def test_figure_shows_what_is_off_the_scale(tmp_path):
     runs = _made_up(error=lambda case: 300.0 if case["method"] == "dmo" else _shrinking(case))
-    assert Study("choices", tmp_path).save(choices._figure(runs, SETTINGS)).stat().st_size > 20_000
+    assert Study("choices", tmp_path).save(choices._figures.draw(runs, SETTINGS)).stat().st_size > 20_000
 
 
 # ------------------------------------------------------------------------------------------------------ real runs
@@ -164,12 +164,14 @@ TINY = {"test_steps": 40, "particles": 200}
 
 
 def _tiny(system, n, method, tune=1, representation="default"):
-    return choices._once({**TINY, **choices._case(system, n, method, tune, representation)}, np.random.default_rng(3))
+    return choices._cases._once(
+        {**TINY, **choices._cases._case(system, n, method, tune, representation)}, np.random.default_rng(3)
+    )
 
 
 def test_one_repeat_of_each_kind():
     found = {method: _tiny("oscillatory", 80, method) for method in ("iw", "monte carlo", "particles")}
-    assert all(list(numbers) == list(choices._NUMBERS) for numbers in found.values())
+    assert all(list(numbers) == list(choices._cases.NUMBERS) for numbers in found.values())
     assert found["particles"]["error"] < min(found["iw"]["error"], found["monte carlo"]["error"]) < 0.2
     assert all(0.5 < found[name]["coverage"] <= 1.0 for name in ("iw", "monte carlo"))
     assert 0 < found["iw"]["rank"] <= 80
@@ -185,7 +187,7 @@ def test_representations_hold_for_observations_and_states():
 
 def test_methods_of_a_repeat_see_the_same_sequences(monkeypatch):
     seen = []
-    monkeypatch.setattr(choices, "_followed", lambda model, log, new: seen.append((log, new)) or {})
+    monkeypatch.setattr(choices._cases, "_followed", lambda model, log, new: seen.append((log, new)) or {})
     for method, tune, name in (("iw", 5, "default"), ("dmo", 1, "Exact()")):
         _tiny("SSM 2a", 50, method, tune, name)
     (log, new), (same_log, same_new) = seen
@@ -196,7 +198,7 @@ def test_methods_of_a_repeat_see_the_same_sequences(monkeypatch):
 
 def test_steps_astray_are_those_outside_the_logged_states():
     """A track whose mean is the observation itself, which leaves the range of the log at known steps."""
-    numbers = choices._followed(_Believing(), *_two_sequences())
+    numbers = choices._cases._followed(_Believing(), *_two_sequences())
     assert numbers["outside"] == 0.25
     assert numbers["error"] == pytest.approx(np.mean([0.0, 0.0, 0.0, 4.0]))
 
@@ -241,8 +243,8 @@ def test_a_small_run_writes_everything(tmp_path, monkeypatch):
         "repeats": 1,
     }
     monkeypatch.setattr(choices, "_settings", lambda quick: small)
-    monkeypatch.setattr(choices, "regression", nearest_observation)
-    monkeypatch.setitem(choices.REPRESENTATIONS, "RandomFourier(200)", RandomFourier(20))
+    monkeypatch.setattr(choices._cases, "regression", nearest_observation)
+    monkeypatch.setitem(choices._cases.REPRESENTATIONS, "RandomFourier(200)", RandomFourier(20))
     outcome = experiments.run("filter-choices", tmp_path, quick=True)
     record = json.loads(outcome.record.read_text())
     assert [len(table["rows"]) for table in record["tables"]] == [4, 7, 9, 9, 2, 2, 2, 3, 69]

@@ -103,12 +103,12 @@ def test_sequences_of_a_repeat_share_what_they_can():
 def test_one_repeat_on_a_circle():
     pytest.importorskip("filterpy")
     system = Circle(omega=0.3, noise=0.2)
-    numbers = _circling.once(system, {"n": 80, "tune": 2, "particles": 300}, np.random.default_rng(0))
+    numbers = _circling._once(system, {"n": 80, "tune": 2, "particles": 300}, np.random.default_rng(0))
     assert set(METHODS) <= set(numbers)
     assert all(np.isfinite(v) and v > 0 for v in numbers.values())
     assert numbers["particles"] < numbers["iw"] < 0.08  # the observations themselves are off by 0.08
     grid = dict(kernel_scales=[1.0], latent_scales=[0.5], regs_iw=[0.01, 0.1], regs_original=[1e-4], prior_regs=[1e-3])
-    hand = _circling.by_hand(system, {"n": 80, **grid}, np.random.default_rng(0))
+    hand = _circling._by_hand(system, {"n": 80, **grid}, np.random.default_rng(0))
     assert list(hand) == ["iw_0", "iw_1", "original_0"]
 
 

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from kernelbayes.cli import main
-from kernelbayes.experiments import Runs, Study, blowfly, exponential_gamma, lotka_volterra
+from kernelbayes.experiments import Runs, Study, _rate_surfaces, blowfly, exponential_gamma, lotka_volterra
+from kernelbayes.experiments._rates import problem_of, total_variation
 from kernelbayes.experiments._simulators import BLOWFLY_TRUTH, RATES_TRUTH, blowflies, simulate_blowflies
 
 NAMES = ("exponential-gamma", "blowfly", "lotka-volterra")
@@ -37,9 +38,9 @@ class _Known:
 def test_total_variation_of_known_densities():
     exact = stats.norm(0.0, 1.0)
     for away in (0.0, 0.5, 2.0):
-        found = exponential_gamma.total_variation(_Known(stats.norm(away, 1.0)), exact)
+        found = total_variation(_Known(stats.norm(away, 1.0)), exact)
         assert found == pytest.approx(2 * stats.norm.cdf(away / 2) - 1, abs=2e-6)
-    assert exponential_gamma.total_variation(_Known(stats.uniform(50, 1)), exact) == pytest.approx(1.0, abs=1e-6)
+    assert total_variation(_Known(stats.uniform(50, 1)), exact) == pytest.approx(1.0, abs=1e-6)
 
 
 def _rates(**levels):
@@ -69,12 +70,12 @@ def test_exponential_gamma_claims():
 
 def test_maximum_of_the_marginal_likelihood_is_the_largest_of_the_surface():
     settings = {"simulations": 40, "count": 15, "statistic": "log mean", "grid": 4}
-    problem = exponential_gamma._problem(settings, np.random.default_rng(0))
+    problem = problem_of(settings, np.random.default_rng(0))
     surface, best = (
-        exponential_gamma._marginals(problem, settings),
-        exponential_gamma._global_optimum(problem, settings),
+        _rate_surfaces._marginals(problem, settings),
+        _rate_surfaces.global_optimum(problem, settings),
     )
-    epsilons, betas = exponential_gamma._grid(settings)
+    epsilons, betas = _rate_surfaces._grid(settings)
     i, j = np.argwhere(surface == surface.max())[0]
     assert best == {"epsilon": epsilons[i], "lengthscale": betas[j], "reg": 1e-3 * betas[j]}
 
@@ -82,9 +83,9 @@ def test_maximum_of_the_marginal_likelihood_is_the_largest_of_the_surface():
 def test_marginal_likelihood_of_the_surface_by_brute_force():
     """(4.5) as printed: kernels and linear algebra by hand, the prior by quadrature."""
     settings = {"simulations": 30, "count": 15, "statistic": "log mean", "grid": 3}
-    problem = exponential_gamma._problem(settings, np.random.default_rng(0))
-    surface = exponential_gamma._marginals(problem, settings)
-    epsilons, betas = exponential_gamma._grid(settings)
+    problem = problem_of(settings, np.random.default_rng(0))
+    surface = _rate_surfaces._marginals(problem, settings)
+    epsilons, betas = _rate_surfaces._grid(settings)
     x, y = np.log(problem.data.mean(1)), np.log(problem.observed.mean())
     unit = 1.4826 * np.median(np.abs(x - np.median(x)))
     prior = stats.gamma(0.1, scale=10.0)

@@ -11,6 +11,7 @@ from kernelbayes.cli import main
 from kernelbayes.experiments import Runs
 from kernelbayes.experiments import _integrands as integrands
 from kernelbayes.experiments import quadrature as experiment
+from kernelbayes.experiments.quadrature import _claims, _errors, _examples, _integrals, _reading
 
 SIZES = (16, 32, 64)
 
@@ -21,15 +22,15 @@ SIZES = (16, 32, 64)
 def _runs(gains=None, missing=(), repeats=10):
     """Errors n^-s of iid nodes, and those of others by a factor: {(example, dimension): {method: factor}}."""
     noise = np.random.default_rng(0)
-    chosen = [(name, 2 if name == "polynomial" else 1) for name in experiment.EXAMPLES]
-    chosen += [(name, d) for name in experiment.SWEEPS for d in (2, 3)]
+    chosen = [(name, 2 if name == "polynomial" else 1) for name in _examples.EXAMPLES]
+    chosen += [(name, d) for name in _examples.SWEEPS for d in (2, 3)]
     cases = [{"example": e, "dimension": d, "n": n} for e, d in chosen for n in SIZES]
-    values = {name: np.empty((len(cases), repeats)) for name in (*experiment.METHODS, *experiment.OTHERS)}
+    values = {name: np.empty((len(cases), repeats)) for name in (*_examples.METHODS, *_examples.OTHERS)}
     for i, case in enumerate(cases):
         factors = _factors(case["example"], case["dimension"]) | (gains or {}).get(
             (case["example"], case["dimension"]), {}
         )
-        base = case["n"] ** -(experiment.EXAMPLES[case["example"]].rate or 1.0)
+        base = case["n"] ** -(_examples.EXAMPLES[case["example"]].rate or 1.0)
         for name in values:
             errors = base / factors.get(name, 1.0) * np.exp(0.02 * noise.normal(size=repeats))
             values[name][i] = np.nan if (case["example"], case["n"], name) in missing else errors
@@ -49,7 +50,7 @@ def _factors(example, dimension):
 
 def _verdicts(runs):
     names = ("one", "rough", "gaussian", "falls", "left", "uniform", "rates", "greedy", "weights")
-    return dict(zip(names, (claim.verdict for claim in experiment.claims(runs)), strict=True))
+    return dict(zip(names, (claim.verdict for claim in _claims.claims(runs)), strict=True))
 
 
 def test_claims_on_numbers_like_those_found():
@@ -79,48 +80,50 @@ def test_a_claim_is_only_partly_true_where_one_example_differs(claim, gains):
 
 
 def test_the_first_question_is_answered_by_all_examples():
-    chosen = experiment._chosen(_runs())
+    chosen = _reading.chosen_in(_runs())
     assert _verdicts(_runs({key: {"leverage": 1.0, "dpp": 2.0} for key in chosen}))["one"] == "reproduced"
     runs = _runs({key: {"leverage": 2.0, "dpp": 2.2} for key in chosen})
     assert _verdicts(runs)["one"] == "not reproduced"
-    assert f"smaller in {len(chosen)}" in experiment.claims(runs)[0].shown
+    assert f"smaller in {len(chosen)}" in _claims.claims(runs)[0].shown
 
 
 def test_rates_that_are_not_the_known_ones():
     runs = _runs()
     steep = np.array([case["n"] ** -0.5 for case in runs.cases])[:, None]
-    values = {name: v * steep if name in experiment.METHODS else v for name, v in runs.values.items()}
+    values = {name: v * steep if name in _examples.METHODS else v for name, v in runs.values.items()}
     assert _verdicts(Runs(runs.cases, values))["rates"] == "not reproduced"
     values = {name: v * steep if name == "herding" else v for name, v in runs.values.items()}
-    (claim,) = [c for c in experiment.claims(Runs(runs.cases, values)) if "exponents" in c.shown]
+    (claim,) = [c for c in _claims.claims(Runs(runs.cases, values)) if "exponents" in c.shown]
     assert claim.verdict == "partly"  # one that was left out would not be seen
     assert claim.shown.count("herding") == 5
 
 
 def test_ratios_are_taken_where_all_can_be_had_and_are_clear_of_rounding():
     runs = _runs(missing={("gaussian", 64, "dpp"), ("gaussian", 32, "greedy"), ("gaussian", 64, "greedy")})
-    assert experiment._last(runs, "gaussian", 1).cases[0]["n"] == 32
-    assert experiment._last(runs, "brownian", 1).cases[0]["n"] == 64
-    assert {cell.cases[0]["n"] for cell in experiment._by_dimension(runs, "gaussian")} == {32}
+    assert _reading.last_clear(runs, "gaussian", 1).cases[0]["n"] == 32
+    assert _reading.last_clear(runs, "brownian", 1).cases[0]["n"] == 64
+    assert {cell.cases[0]["n"] for cell in _reading.by_dimension(runs, "gaussian")} == {32}
     runs["resolution"][:] = 1e-3 / 9
-    assert experiment._last(runs, "gaussian-short", 1).cases[0]["n"] == 16  # below ten times the resolution elsewhere
-    first, *_ = experiment.notes(runs)
+    assert (
+        _reading.last_clear(runs, "gaussian-short", 1).cases[0]["n"] == 16
+    )  # below ten times the resolution elsewhere
+    first, *_ = _claims.notes(runs)
     assert "numerical rank: Gaussian 1, normal from n = 64, Gaussian 1, normal, 2-d from n = 64" in first
 
 
 def test_tables_have_dashes_and_bounds_in_place_of_numbers_that_mean_nothing():
     runs = _runs(missing={("gaussian", 64, "dpp"), ("polynomial", 64, "sobol")})
     runs["resolution"][:] = 1e-4
-    rows = {(row["kernel and distribution"], row["d"]): row for row in experiment.error_table(runs).records()}
+    rows = {(row["kernel and distribution"], row["d"]): row for row in _reading.error_table(runs).records()}
     assert rows["Gaussian 1, normal", 1]["4 DPP"] == "-"
     assert rows["polynomial, ball", 2]["Sobol"] == "-"
     assert rows["Gaussian 0.3, normal", 1]["4 DPP"] == "< 0.0001"
     assert float(rows["Brownian 1/2, uniform", 1]["1 iid"]) == pytest.approx(1 / 64, rel=0.05)
-    assert [row["known"] for row in experiment.rate_table(runs).records()] == [-1.0, -2.0, -1.0, -1.0, -1.25]
-    assert len(experiment.gain_table(runs).rows) == len(experiment._chosen(runs))
+    assert [row["known"] for row in _reading.rate_table(runs).records()] == [-1.0, -2.0, -1.0, -1.0, -1.25]
+    assert len(_reading.gain_table(runs).rows) == len(_reading.chosen_in(runs))
 
 
-def _integrals(error, plain=1.0, cases=4):
+def _integrated(error, plain=1.0, cases=4):
     names = ["oscillatory", "corner peak", "continuous", "discontinuous"][:cases]
     ones = np.ones((cases, 10))
     values = {"truth": ones, "estimate": ones + np.broadcast_to(error, (cases, 10)), "std": 0.1 * ones}
@@ -130,21 +133,21 @@ def _integrals(error, plain=1.0, cases=4):
 
 def test_integral_claims():
     def verdicts(runs):
-        return [claim.verdict for claim in experiment.integral_claims(runs)]
+        return [claim.verdict for claim in _integrals.integral_claims(runs)]
 
-    assert verdicts(_integrals(0.15)) == ["reproduced", "reproduced"]
-    assert verdicts(_integrals(0.3)) == ["not reproduced", "reproduced"]
-    assert verdicts(_integrals(0.15, plain=0.1)) == ["reproduced", "not reproduced"]
+    assert verdicts(_integrated(0.15)) == ["reproduced", "reproduced"]
+    assert verdicts(_integrated(0.3)) == ["not reproduced", "reproduced"]
+    assert verdicts(_integrated(0.15, plain=0.1)) == ["reproduced", "not reproduced"]
     some = np.where(np.arange(10) < 3, 0.3, 0.1) * np.array([[0.0], [0.0], [0.0], [1.0]])  # three of ten, in one family
-    assert verdicts(_integrals(some))[0] == "partly"
-    assert "discontinuous in 1-d (70%)" in experiment.integral_claims(_integrals(some))[0].shown
-    (row, *_) = experiment.integral_table(_integrals(0.15)).records()
+    assert verdicts(_integrated(some))[0] == "partly"
+    assert "discontinuous in 1-d (70%)" in _integrals.integral_claims(_integrated(some))[0].shown
+    (row, *_) = _integrals.integral_table(_integrated(0.15)).records()
     assert row["error / sd"] == pytest.approx(1.5)
     assert row["within 2 sd"] == 1.0
 
 
 def test_a_ratio_of_integrals():
-    value, std = experiment._quotient(np.array([2.0, 4.0]), np.array([0.04, 0.04]))
+    value, std = _integrals._quotient(np.array([2.0, 4.0]), np.array([0.04, 0.04]))
     assert value == 0.5
     assert std == pytest.approx(np.hypot(0.01, 0.005))
 
@@ -175,8 +178,8 @@ def test_prices_and_the_posterior():
 
 def test_errors_are_those_of_the_public_function():
     rng = np.random.default_rng(3)
-    found = experiment._once({"example": "gaussian", "dimension": 1, "n": 30}, np.random.default_rng(3))
-    kernel, distribution = experiment.EXAMPLES["gaussian"].make(1, rng)
+    found = _errors._once({"example": "gaussian", "dimension": 1, "n": 30}, np.random.default_rng(3))
+    kernel, distribution = _examples.EXAMPLES["gaussian"].make(1, rng)
     seed = int(rng.integers(2**31))
     for name in ("iid", "leverage", "dpp", "sobol"):
         assert found[name] == quadrature(kernel, distribution, 30, name, random_state=seed).worst_case_error
@@ -187,19 +190,19 @@ def test_errors_are_those_of_the_public_function():
 
 
 def test_a_sample_has_no_design(monkeypatch):
-    monkeypatch.setitem(experiment._BALL, "points", 200)
-    found = experiment._once({"example": "polynomial", "dimension": 2, "n": 8}, np.random.default_rng(0))
+    monkeypatch.setitem(_examples.BALL, "points", 200)
+    found = _errors._once({"example": "polynomial", "dimension": 2, "n": 8}, np.random.default_rng(0))
     assert np.isnan(found["sobol"])
     assert found["greedy"] < found["iid"] < found["iid_importance"]
-    points = experiment._in_ball(3, np.random.default_rng(0))
+    points = _examples.in_ball(3, np.random.default_rng(0))
     assert points.shape == (200, 3)
     assert np.linalg.norm(points, axis=1).max() <= 0.9
 
 
 def test_a_small_whole_run(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(experiment._BALL, "points", 200)
+    monkeypatch.setitem(_examples.BALL, "points", 200)
     monkeypatch.setattr(integrands, "_REFERENCE", 2**10)
-    monkeypatch.setattr(experiment, "GENZ", {"oscillatory": 9.0})
+    monkeypatch.setattr(_integrals, "GENZ", {"oscillatory": 9.0})
     examples = ["sobolev-1", "sobolev-2", "gaussian", "gaussian-short", "brownian", "polynomial"]
     tiny = experiment._settings(True) | {"dimensions": [1], "examples": examples, "integral_repeats": 1}
     monkeypatch.setattr(experiment, "_settings", lambda quick: tiny)

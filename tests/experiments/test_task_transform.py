@@ -8,7 +8,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from kernelbayes.cli import main
-from kernelbayes.experiments import Runs
+from kernelbayes.experiments import Runs, _mediation
 from kernelbayes.experiments import task_transform as experiment
 
 AUTHORS, OURS = experiment.FUNCTIONS["authors"], experiment.FUNCTIONS["ours"]
@@ -96,7 +96,7 @@ def test_judging_by_hand():
 def test_the_band_of_a_process_leaves_out_the_noise():
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, (150, 1))
-    found, sd = experiment.process(X, np.sin(X[:, 0]) + 0.3 * rng.normal(size=150))(np.linspace(-2, 2, 30)[:, None])
+    found, sd = _mediation.process(X, np.sin(X[:, 0]) + 0.3 * rng.normal(size=150))(np.linspace(-2, 2, 30)[:, None])
     away = np.abs(found - np.sin(np.linspace(-2, 2, 30)))
     assert away.max() < 0.15
     assert 0.02 < sd.mean() < 0.12
@@ -108,10 +108,10 @@ def test_the_cascade_takes_the_middle_of_two_branches():
     rng = np.random.default_rng(0)
     y, y_task = rng.uniform(-3, 3, (2, 80, 1))
     z = np.cos(2 * np.abs(y_task[:, 0])) + 0.05 * rng.normal(size=80)
-    given = experiment.Samples(np.abs(y), y, y_task, z, np.abs(y_task))
+    given = _mediation.Samples(np.abs(y), y, y_task, z, np.abs(y_task))
     x = np.linspace(0.3, 2.7, 20)[:, None]
-    cascaded, _ = experiment.cascade(given, x)
-    imputed, sd = experiment.impute(given, x)
+    cascaded, _ = _mediation.cascade(given, x)
+    imputed, sd = _mediation.impute(given, x)
     truth = np.cos(2 * x[:, 0])
     assert np.abs(imputed - truth).max() < 0.15
     assert sd.shape == (20,)

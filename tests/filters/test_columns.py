@@ -32,6 +32,6 @@ def test_columns_are_put_in_order_or_missed():
     readings = Frame({"near": np.cos(angle) + 0.1 * rng.normal(size=120), "far": 3 * np.sin(angle)})
     states = np.column_stack([np.cos(angle), np.sin(angle)])
     fitted = kb.KernelBayesFilter(tune=0, random_state=0).fit(readings, states)
-    np.testing.assert_array_equal(fitted.filter(readings).mean, fitted.filter(readings[["far", "near"]]).mean)
+    np.testing.assert_array_equal(fitted.filter(readings).mean(), fitted.filter(readings[["far", "near"]]).mean())
     with pytest.raises(ValueError, match="observations lacks the columns far"):
         fitted.filter(Frame({"near": angle, "other": angle}))

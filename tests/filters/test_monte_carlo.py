@@ -135,7 +135,7 @@ def test_without_resampling_the_states_move_with_their_weights():
     ).fit(X_TRAIN, Z_TRAIN)
     track = kept.filter(np.array([[0.5], [1.0]]))
     again = rule.posterior([1.0], prior=track[0])
-    assert track.mean[1] == pytest.approx(again.mean(), abs=0.02)
+    assert track.mean()[1] == pytest.approx(again.mean(), abs=0.02)
     # a posterior among 300 states rests on fewer than 150: it is resampled
     ess, always = (
         kb.KernelMonteCarloFilter(walk, None, **still, resample=how).fit(X_TRAIN, Z_TRAIN) for how in ("ess", "always")
@@ -170,10 +170,10 @@ def test_a_linear_system_is_followed_as_well_as_by_the_kalman_filter():
     tracks = model.filter([seen for _, seen in tests])
     exact = [kalman(seen[:, 0], 0.9, 1.0, 1.0, 0.0, STATIONARY**2) for _, seen in tests]
     truth = np.stack([states[:, 0] for states, _ in tests])
-    ours, best = np.stack([track.mean[:, 0] for track in tracks]), np.stack([means for means, _ in exact])
+    ours, best = np.stack([track.mean()[:, 0] for track in tracks]), np.stack([means for means, _ in exact])
     assert rmse(ours, truth) < 1.03 * rmse(best, truth)
     assert rmse(ours, best) < 0.2
-    assert np.mean([track.std[5:].mean() for track in tracks]) == pytest.approx(np.sqrt(exact[0][1][-1]), rel=0.1)
+    assert np.mean([track.std()[5:].mean() for track in tracks]) == pytest.approx(np.sqrt(exact[0][1][-1]), rel=0.1)
     assert np.mean([track.score(states).coverage for track, (states, _) in zip(tracks, tests, strict=True)]) > 0.85
 
 
@@ -186,7 +186,7 @@ def test_a_log_of_a_linear_system_is_enough():
     tracks = model.filter([seen for _, seen in tests])
     truth = np.concatenate([states for states, _ in tests])
     best = np.concatenate([kalman(seen[:, 0], 0.9, 1.0, 1.0, 0.0, STATIONARY**2)[0] for _, seen in tests])
-    assert rmse(np.concatenate([track.mean for track in tracks]), truth) < 1.08 * rmse(best[:, None], truth)
+    assert rmse(np.concatenate([track.mean() for track in tracks]), truth) < 1.08 * rmse(best[:, None], truth)
     assert 0 < model.score_ < 0.5
     assert 1 <= model.trials_ <= 6
 
@@ -208,7 +208,7 @@ def test_knowing_the_transition_beats_learning_it():
     truth = [simulated(walk, rng.normal(0, STATIONARY, (1, 1)), 100, rng) for _ in range(8)]
     new = [volatile(rng, states) for states in truth]
     errors = [
-        rmse(np.concatenate([track.mean for track in model.filter(new)]), np.concatenate(truth))
+        rmse(np.concatenate([track.mean() for track in model.filter(new)]), np.concatenate(truth))
         for model in (known, learned)
     ]
     best = [bootstrap(y, rng.normal(0, STATIONARY, (3000, 1)), walk, volatile_likelihood, rng) for y in new]
@@ -229,7 +229,7 @@ def test_states_and_observations_that_jump():
     model.fit(observations, states)
     tests = [jumps(100, seed) for seed in range(20, 26)]
     truth = np.concatenate([states for states, _ in tests])
-    ours = np.concatenate([track.mean for track in model.filter([seen for _, seen in tests])])
+    ours = np.concatenate([track.mean() for track in model.filter([seen for _, seen in tests])])
     best = [bootstrap(seen, rng.uniform(-3, 3, (3000, 1)), jumping, wrapped_likelihood, rng) for _, seen in tests]
     assert rmse(ours, truth) < 1.06 * rmse(np.concatenate(best), truth)
 
@@ -247,7 +247,7 @@ def test_the_short_cuts_stay_near_the_whole(less, fitted):
     tests = [linear(100, seed) for seed in range(20, 25)]
     truth = np.concatenate([states for states, _ in tests])
     errors = [
-        rmse(np.concatenate([track.mean for track in model.filter([seen for _, seen in tests])]), truth)
+        rmse(np.concatenate([track.mean() for track in model.filter([seen for _, seen in tests])]), truth)
         for model in (short, fitted)
     ]
     assert errors[0] < 1.06 * errors[1]
@@ -272,13 +272,13 @@ def test_missing_observations_are_predicted(fitted):
     seen[20:28] = np.nan
     track = fitted.filter(seen)
     means, variances = kalman(seen[:, 0], 0.9, 1.0, 1.0, 0.0, STATIONARY**2)
-    np.testing.assert_allclose(track.mean[20:28, 0], means[20:28], atol=0.35)
-    np.testing.assert_allclose(track.std[20:28, 0], np.sqrt(variances[20:28]), rtol=0.15)
+    np.testing.assert_allclose(track.mean()[20:28, 0], means[20:28], atol=0.35)
+    np.testing.assert_allclose(track.std()[20:28, 0], np.sqrt(variances[20:28]), rtol=0.15)
     assert not track.diagnostics.observed[20:28].any()
     assert np.isnan(track.diagnostics.novelty[20:28]).all()
     nothing = fitted.filter(np.full((5, 1), np.nan))
-    np.testing.assert_allclose(nothing.mean, 0.0, atol=0.2)
-    np.testing.assert_allclose(nothing.std, STATIONARY, rtol=0.1)
+    np.testing.assert_allclose(nothing.mean(), 0.0, atol=0.2)
+    np.testing.assert_allclose(nothing.std(), STATIONARY, rtol=0.1)
 
 
 def test_steps_and_predictions_continue_the_track(fitted):
@@ -327,10 +327,10 @@ def test_the_same_seed_gives_the_same_answer_in_any_company(fitted):
 )
 def test_beliefs_about_the_first_state(initial, fitted):
     """N(2, 0.8^2), and then an observation of 0: N(1.22, 0.62^2); or none: N(1.8, 1.23^2) one step on."""
-    assert fitted.filter([[0.0]], initial=initial).mean[0] == pytest.approx(1.22, abs=0.3)
+    assert fitted.filter([[0.0]], initial=initial).mean()[0] == pytest.approx(1.22, abs=0.3)
     alone = fitted.filter([[np.nan], [np.nan]], initial=initial)
-    assert alone.mean[1] == pytest.approx(1.8, abs=0.15)
-    assert alone.std[1] == pytest.approx(1.23, abs=0.15)
+    assert alone.mean()[1] == pytest.approx(1.8, abs=0.15)
+    assert alone.std()[1] == pytest.approx(1.23, abs=0.15)
     started = fitted.reset(initial).step([0.0])
     np.testing.assert_allclose(started.weights, fitted.filter([[0.0]], initial=initial).weights[0], atol=1e-12)
     fitted.reset()
@@ -354,14 +354,14 @@ def test_time_and_controls_reach_the_transition():
     controls = np.array([9.0, 0.5, 0.5, -1.0, 0.3, 0.2, -2.0])
     truth = np.cumsum(np.where(np.arange(7) == 0, 0.0, controls + (np.arange(7) % 3 == 0)))
     track = model.filter(np.full((7, 1), np.nan), controls)
-    np.testing.assert_allclose(track.mean[:, 0], truth, atol=0.15)
+    np.testing.assert_allclose(track.mean()[:, 0], truth, atol=0.15)
     assert [call[:2] for call in told[-6:]] == [(t, (controls[t],)) for t in range(1, 7)]
     ahead = model.predict(2, [[0.5], [0.5]])
-    np.testing.assert_allclose(ahead.mean[:, 0], truth[-1] + np.array([0.5, 1.0]), atol=0.15)
+    np.testing.assert_allclose(ahead.mean()[:, 0], truth[-1] + np.array([0.5, 1.0]), atol=0.15)
     assert [call[0] for call in told[-2:]] == [7, 8]
     model.reset()
     means = [model.step(None, u).mean()[0] for u in controls]
-    np.testing.assert_allclose(means, track.mean[:, 0], atol=1e-9)
+    np.testing.assert_allclose(means, track.mean()[:, 0], atol=1e-9)
     with pytest.raises(ValueError, match="controls has 6 rows where 7"):
         model.filter(np.full((7, 1), np.nan), controls[:6])
     with pytest.raises(ValueError, match="controls 1"):
@@ -423,7 +423,7 @@ def test_jax_transitions_run_in_double_precision():
     assert kinds == {jnp.dtype("float64")}
     assert type(track.weights) is np.ndarray
     means, _ = kalman(seen[:, 0], 0.9, 1.0, 1.0, 0.0, STATIONARY**2)
-    assert rmse(track.mean[:, 0], means) < 0.35
+    assert rmse(track.mean()[:, 0], means) < 0.35
     np.testing.assert_array_equal(track.weights, model.filter(seen).weights)
 
 

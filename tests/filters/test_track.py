@@ -29,7 +29,7 @@ def signed(steps=7, n=60, d=3, seed=0):
     weights /= weights.sum(1, keepdims=True)
     observed = np.ones(steps, dtype=bool)
     observed[[2, 3]] = False
-    diagnostics = kb.TrackDiagnostics.of(weights, observed=observed, novelty=np.where(observed, 0.4, np.nan))
+    diagnostics = kb.filters.TrackDiagnostics.of(weights, observed=observed, novelty=np.where(observed, 0.4, np.nan))
     return kb.Track(
         rng.normal(size=(n, d)), weights, KERNEL, diagnostics, times=0.5 * np.arange(steps), names=list("abc")[:d]
     )
@@ -37,9 +37,9 @@ def signed(steps=7, n=60, d=3, seed=0):
 
 def test_normal_distributions_are_read_off_in_closed_form():
     track = normals()
-    np.testing.assert_allclose(track.mean[:, 0], CENTRES, atol=1e-10)
-    np.testing.assert_allclose(track.std[:, 0], WIDTHS, atol=1e-6)
-    np.testing.assert_allclose(track.mode[:, 0], CENTRES, atol=0.004)
+    np.testing.assert_allclose(track.mean()[:, 0], CENTRES, atol=1e-10)
+    np.testing.assert_allclose(track.std()[:, 0], WIDTHS, atol=1e-6)
+    np.testing.assert_allclose(track.mode()[:, 0], CENTRES, atol=0.004)
     exact = stats.norm.ppf([[0.1], [0.9]], CENTRES, WIDTHS)
     np.testing.assert_allclose(track.interval(0.8)[:, :, 0], exact, atol=0.007)
     np.testing.assert_allclose(track.quantile(0.3)[:, 0], stats.norm.ppf(0.3, CENTRES, WIDTHS), atol=0.007)
@@ -88,30 +88,30 @@ def test_signed_weights_agree_with_the_embedding_of_each_step():
     track = signed()
     assert (track.weights < 0).any()
     for t, step in enumerate(track):
-        np.testing.assert_allclose(track.mean[t], step.mean(), atol=1e-12)
+        np.testing.assert_allclose(track.mean()[t], step.mean(), atol=1e-12)
         np.testing.assert_allclose(track.cov()[t], step.cov(), atol=1e-12)
         np.testing.assert_allclose(track.interval(0.9)[:, t], step.interval(0.9))
-        np.testing.assert_array_equal(track.mode[t], step.mode())
+        np.testing.assert_array_equal(track.mode()[t], step.mode())
         assert track.prob(upper=0.2)[t] == pytest.approx(step.prob(upper=0.2))
-    np.testing.assert_allclose(track.mean, track.weights @ track.points)
+    np.testing.assert_allclose(track.mean(), track.weights @ track.points)
 
 
 def test_standard_deviations_are_those_of_the_functions_that_intervals_come_from():
     """By quantiles on a fine grid of levels; and as usual where no weight is negative."""
     track, levels = signed(), (np.arange(20_000) + 0.5) / 20_000
-    np.testing.assert_allclose(track.std, track.quantile(levels).std(0), rtol=1e-3)
+    np.testing.assert_allclose(track.std(), track.quantile(levels).std(0), rtol=1e-3)
     weights = np.random.default_rng(0).dirichlet(np.ones(60), 5)
     plain = kb.Track(1e4 + track.points, weights, KERNEL)
-    np.testing.assert_allclose(plain.std**2, np.diagonal(plain.cov(), axis1=1, axis2=2), rtol=1e-9)
+    np.testing.assert_allclose(plain.std() ** 2, np.diagonal(plain.cov(), axis1=1, axis2=2), rtol=1e-9)
     # signed weights whose variance is negative
     odd = kb.Track([0.0, 1.0, 2.0, 3.0], [[0.3, 0.7, -0.25, 0.25], [-0.4, 0.9, 0.9, -0.4]], KERNEL)
     assert odd.cov()[1, 0, 0] < 0
-    assert (odd.std > 0.4).all()
+    assert (odd.std() > 0.4).all()
 
 
 def test_equal_points_count_together_in_the_mode():
     track = kb.Track([[2.0], [1.0], [2.0]], [[0.3, 0.4, 0.3], [0.1, 0.8, 0.1]], KERNEL)
-    np.testing.assert_array_equal(track.mode, [[2.0], [1.0]])
+    np.testing.assert_array_equal(track.mode(), [[2.0], [1.0]])
 
 
 def test_blocks_of_steps_change_nothing(monkeypatch):
@@ -135,9 +135,9 @@ def test_samples_follow_the_positive_weights():
 
 def test_decoded_numbers_are_kept_and_protected():
     track = normals()
-    assert track.mean is track.mean
+    assert track.mean() is track.mean()
     with pytest.raises(ValueError, match="read-only"):
-        track.mean[0] = 1.0
+        track.mean()[0] = 1.0
 
 
 def test_slices_and_steps():
@@ -145,7 +145,7 @@ def test_slices_and_steps():
     part = track[1:6:2]
     assert len(track) == 7
     assert len(part) == 3
-    np.testing.assert_array_equal(part.mean, track.mean[1:6:2])
+    np.testing.assert_allclose(part.mean(), track.mean()[1:6:2], rtol=1e-12)  # sums may be blocked in another way
     np.testing.assert_array_equal(part.times, [0.5, 1.5, 2.5])
     np.testing.assert_array_equal(part.diagnostics.observed, [True, False, True])
     assert part.names == track.names
@@ -164,12 +164,12 @@ def test_slices_and_steps():
 def test_states_that_are_labels(tmp_path):
     rooms = np.array(["hall", "attic", "hall"])
     track = kb.Track(rooms, [[0.3, 0.4, 0.3], [0.0, 1.0, 0.0]], kb.Delta(), names=["room"])
-    assert track.mode.tolist() == ["hall", "attic"]
+    assert track.mode().tolist() == ["hall", "attic"]
     np.testing.assert_allclose(track.expect(lambda room: room == "hall"), [0.6, 0.0])
     assert track.sample(5, random_state=0)[1].tolist() == ["attic"] * 5
-    assert track.summary().splitlines()[0] == "2 steps, 2 with an observation; 3 points"
+    assert str(track.summary()).splitlines()[0] == "2 steps, 2 with an observation; 3 points"
     with pytest.raises(ValueError, match="not vectors"):
-        track.mean  # noqa: B018
+        track.mean()
     with pytest.raises(ValueError, match="not vectors"):
         track.plot()
     track.to_csv(tmp_path / "rooms.csv")
@@ -182,7 +182,7 @@ def test_states_that_are_labels(tmp_path):
 def test_diagnostics_of_a_good_track():
     diagnostics = signed().diagnostics
     assert diagnostics.ok
-    assert diagnostics.problems == []
+    assert diagnostics.problems == ()
     assert str(diagnostics).startswith("7 steps, 5 observed; total 1, ess ")
     assert "novelty 0.4" in str(diagnostics)
 
@@ -206,9 +206,9 @@ def test_diagnostics_name_what_is_wrong(field, steps, value, message):
         "negative_mass": np.full(200, 0.2),
         "novelty": np.where(np.arange(200) == 50, np.nan, 0.5),
     }
-    assert kb.TrackDiagnostics(**fields).ok
+    assert kb.filters.TrackDiagnostics(**fields).ok
     fields[field][list(steps)] = value
-    diagnostics = kb.TrackDiagnostics(**fields)
+    diagnostics = kb.filters.TrackDiagnostics(**fields)
     assert not diagnostics.ok
     assert len(diagnostics.problems) == 1
     assert diagnostics.problems[0].startswith(message)
@@ -221,7 +221,7 @@ def test_what_is_odd_now_and_then_is_no_problem(field, value):
     """A hundredth of the steps of good tracks; but one step alone is judged alone."""
     usual = {"total": 0.9, "ess": 30.0, "negative_mass": 0.2, "novelty": 0.5}
     fields = {name: np.full(1000, number) for name, number in usual.items()}
-    diagnostics = kb.TrackDiagnostics(np.ones(1000, dtype=bool), **fields)
+    diagnostics = kb.filters.TrackDiagnostics(np.ones(1000, dtype=bool), **fields)
     fields[field][:15] = value
     assert diagnostics.ok
     fields[field][:30] = value
@@ -233,9 +233,9 @@ def test_totals_are_judged_by_what_is_usual():
     """A large regulariser leaves a tenth everywhere; only what falls behind that is news."""
     weights = np.full((50, 4), 0.25)
     totals = np.full(50, 0.1)
-    assert kb.TrackDiagnostics.of(weights, total=totals).ok
+    assert kb.filters.TrackDiagnostics.of(weights, total=totals).ok
     totals[9:14] = 0.01
-    assert "first: step 9" in kb.TrackDiagnostics.of(weights, total=totals).problems[0]
+    assert "first: step 9" in kb.filters.TrackDiagnostics.of(weights, total=totals).problems[0]
 
 
 def test_a_track_that_saw_nothing():
@@ -243,7 +243,7 @@ def test_a_track_that_saw_nothing():
         [0.0, 1.0, 2.0],
         np.full((3, 3), 1 / 3),
         KERNEL,
-        kb.TrackDiagnostics.of(np.full((3, 3), 1 / 3), observed=[False] * 3),
+        kb.filters.TrackDiagnostics.of(np.full((3, 3), 1 / 3), observed=[False] * 3),
     )
     assert track.diagnostics.ok
     assert "total unknown" in str(track.diagnostics)
@@ -255,11 +255,11 @@ def test_a_track_that_saw_nothing():
 
 def test_saving_and_pickling(tmp_path):
     track = signed()
-    track.mean  # noqa: B018  what was decoded before must not disturb
+    track.mean()  # what was decoded before must not disturb
     kb.save(track, tmp_path / "track.npz")
     for again in (kb.load(tmp_path / "track.npz"), pickle.loads(pickle.dumps(track))):
         assert isinstance(again, kb.Track)
-        np.testing.assert_array_equal(again.mean, track.mean)
+        np.testing.assert_array_equal(again.mean(), track.mean())
         np.testing.assert_array_equal(again.interval(0.9), track.interval(0.9))
         np.testing.assert_array_equal(again.times, track.times)
         np.testing.assert_array_equal(again.diagnostics.novelty, track.diagnostics.novelty)
@@ -273,8 +273,8 @@ def test_csv_holds_the_track_exactly(tmp_path):
     table = read_table(tmp_path / "track.csv")
     assert table.names[:6] == ("time", "a", "a_std", "a_lower", "a_upper", "b")
     assert table.names[-1] == "observed"
-    np.testing.assert_array_equal(table.numbers(["a", "b", "c"]), track.mean)
-    np.testing.assert_array_equal(table.numbers(["a_std", "b_std", "c_std"]), track.std)
+    np.testing.assert_array_equal(table.numbers(["a", "b", "c"]), track.mean())
+    np.testing.assert_array_equal(table.numbers(["a_std", "b_std", "c_std"]), track.std())
     np.testing.assert_array_equal(table.numbers(["b_upper"])[:, 0], track.interval(0.8)[1, :, 1])
     np.testing.assert_array_equal(table.numbers(["time", "observed"]).T, [track.times, track.diagnostics.observed])
     with pytest.raises(ValueError, match="cannot write"):
@@ -288,9 +288,9 @@ def test_xarray_holds_everything():
     pytest.importorskip("xarray")
     track = signed()
     data = track.to_xarray(level=0.8)
-    np.testing.assert_array_equal(data["mean"].sel(state="b"), track.mean[:, 1])
+    np.testing.assert_array_equal(data["mean"].sel(state="b"), track.mean()[:, 1])
     np.testing.assert_array_equal(data["interval"].sel(bound="upper"), track.interval(0.8)[1])
-    np.testing.assert_allclose(data["weights"].values @ data["points"].values, track.mean, atol=1e-14)
+    np.testing.assert_allclose(data["weights"].values @ data["points"].values, track.mean(), atol=1e-14)
     assert data["observed"].sel(time=1.0).item() is False
     assert data["interval"].attrs["level"] == 0.8
 
@@ -303,9 +303,9 @@ def test_without_xarray_the_extra_is_named(monkeypatch):
 
 def test_summary_says_what_happened():
     summary = normals(names=["height"]).summary()
-    head, columns, row = summary.splitlines()
+    head, columns, row = str(summary).splitlines()
     assert head == "4 steps, 4 with an observation; 3001 points"
-    assert columns.split() == ["state", "first", "last", "lowest", "highest", "mean", "sd", "90%", "width"]
+    assert columns.split() == ["first", "last", "lowest", "highest", "mean", "std", "90", "%", "width"]
     assert row.split()[:5] == ["height", "-1", "1", "-1", "2.5"]
     assert float(row.split()[6]) == pytest.approx(2 * 1.645 * WIDTHS.mean(), abs=0.02)
 
@@ -317,7 +317,7 @@ def test_summary_says_what_happened():
 def test_figures_have_a_panel_for_each_column_and_one_legend(steps, columns, tmp_path):
     rng = np.random.default_rng(0)
     weights = rng.dirichlet(np.ones(30), steps)
-    diagnostics = kb.TrackDiagnostics.of(weights, observed=rng.random(steps) > 0.3)
+    diagnostics = kb.filters.TrackDiagnostics.of(weights, observed=rng.random(steps) > 0.3)
     track = kb.Track(rng.normal(size=(30, columns)), weights, KERNEL, diagnostics)
     truth = rng.normal(size=(steps, columns))
     truth[0] = np.nan
@@ -328,7 +328,7 @@ def test_figures_have_a_panel_for_each_column_and_one_legend(steps, columns, tmp
     assert [ax.get_ylabel() for ax in figure.axes] == list(track.names)
     for j, ax in enumerate(figure.axes):
         mean, true = ax.lines
-        np.testing.assert_array_equal(mean.get_ydata(), track.mean[:, j])
+        np.testing.assert_array_equal(mean.get_ydata(), track.mean()[:, j])
         np.testing.assert_array_equal(true.get_ydata(), truth[:, j])
     figure.savefig(tmp_path / "track.png", dpi=60)
 
@@ -370,7 +370,7 @@ def test_ellipses_have_the_axes_of_the_covariance():
     radius = np.sqrt(stats.chi2.ppf(0.9, 2))
     np.testing.assert_allclose([ellipse.width, ellipse.height], [4.0 * radius, 1.0 * radius], rtol=0.02)
     assert ellipse.angle % 180 == pytest.approx(45.0, abs=1.0)
-    (x, y), (a, b) = (points - track.mean).T, ellipse.get_center() - track.mean[0]
+    (x, y), (a, b) = (points - track.mean()).T, ellipse.get_center() - track.mean()[0]
     assert abs(a) + abs(b) < 1e-12
     inverse = np.linalg.inv(track.cov()[0])
     inside = np.einsum("ni,ij,nj->n", np.stack([x, y], 1), inverse, np.stack([x, y], 1)) <= radius**2
@@ -390,7 +390,7 @@ def test_ellipses_have_the_axes_of_the_covariance():
         ({"points": [[1.0], [np.inf]]}, "points contains infinity"),
         ({"kernel": "gaussian"}, "kernel"),
         ({"diagnostics": 3}, "must be a TrackDiagnostics of 1 steps, got 3"),
-        ({"diagnostics": kb.TrackDiagnostics.of(np.ones((2, 1)))}, "must be a TrackDiagnostics of 1 steps"),
+        ({"diagnostics": kb.filters.TrackDiagnostics.of(np.ones((2, 1)))}, "must be a TrackDiagnostics of 1 steps"),
         ({"times": [1.0, 2.0]}, r"times must be 1 numbers, dates or words, got shape \(2,\)"),
         ({"names": ["a", "b"]}, "names must be 1 different words"),
         ({"names": [3]}, "names must be 1 different words"),

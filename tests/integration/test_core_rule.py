@@ -229,10 +229,10 @@ def test_nodes_are_added_until_the_error_is_small_enough():
     better = rule.extend(4, tol=1e-3)
     assert better.worst_case_error <= 1e-3 < better.keep(np.arange(len(better) - 4)).worst_case_error
     with pytest.warns(kb.QuadratureWarning, match="with 12 nodes the worst-case error is"):
-        rule.extend(4, tol=1e-6, most=12)
+        rule.extend(4, tol=1e-6, max_n=12)
     assert rule.extend(3, tol=1.0) is rule
-    with pytest.raises(ValueError, match="most is the limit"):
-        rule.extend(3, most=12)
+    with pytest.raises(ValueError, match="max_n is the limit"):
+        rule.extend(3, max_n=12)
     with pytest.raises(ValueError, match="can be added once"):
         rule.extend(1, tol=1e-3, nodes=[[0.5]])
 
@@ -286,9 +286,9 @@ def test_products_of_kernels_on_columns_have_closed_forms():
     embedding = kb.AnalyticEmbedding(distribution, kernel)
     assert np.allclose(embedding(found.points), kernel.gram(found.points, grid) @ mass, atol=1e-8)
     assert embedding.norm() ** 2 == pytest.approx(mass @ kernel.gram(grid) @ mass, rel=1e-6)
-    with pytest.raises(kb.NoClosedForm):
+    with pytest.raises(kb.NoClosedFormError):
         kb.AnalyticEmbedding(distribution, kb.Gaussian().on(0) * kb.Gaussian().on(0))
-    with pytest.raises(kb.NoClosedForm):
+    with pytest.raises(kb.NoClosedFormError):
         kb.AnalyticEmbedding(stats.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]]), kernel)
 
 

@@ -52,14 +52,14 @@ class TestNodes:
 class TestIntegral:
     def test_history_with_its_band(self):
         with pytest.warns(kb.QuadratureWarning, match="above tol"):
-            found = kb.integrate(lambda x: np.abs(x[:, 0]), stats.norm(), 8, tol=1e-9, most=18, random_state=0)
+            found = kb.integrate(lambda x: np.abs(x[:, 0]), stats.norm(), 8, tol=1e-9, max_n=18, random_state=0)
         left, right = found.plot(truth=0.8).axes
         n, mean = line(left, "integral")
         np.testing.assert_allclose(n, [row[0] for row in found.history])
         np.testing.assert_allclose(mean, [row[1] for row in found.history])
         corners = left.collections[0].get_paths()[0].vertices
         last = corners[corners[:, 0] == n[-1], 1]
-        np.testing.assert_allclose(np.ptp(last), 2 * 1.96 * found.std)
+        np.testing.assert_allclose(np.ptp(last), 2 * 1.96 * found.std())
         np.testing.assert_allclose(line(left, "truth")[1], 0.8)
         x, curve = line(right, "what is integrated")
         np.testing.assert_allclose(

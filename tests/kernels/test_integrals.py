@@ -23,7 +23,7 @@ from kernelbayes.kernels import (
     Polynomial,
     RationalQuadratic,
 )
-from kernelbayes.kernels._distributions import Column, Independent, Mixture, NoClosedForm, Normal, as_distribution
+from kernelbayes.kernels._distributions import Column, Independent, Mixture, NoClosedFormError, Normal, as_distribution
 from kernelbayes.kernels._integrals import double_integral, mean_integral
 
 # ---------------------------------------------------------------------------------------------- the reference
@@ -501,12 +501,12 @@ UNIT_SQUARE = [stats.uniform(0, 1), stats.uniform(0, 1)]
     ],
 )
 def test_no_closed_form(kernel, distribution, named_as):
-    assert issubclass(NoClosedForm, ValueError)
-    with pytest.raises(NoClosedForm, match=f"no closed form is known for {named_as}"):
+    assert issubclass(NoClosedFormError, ValueError)
+    with pytest.raises(NoClosedFormError, match=f"no closed form is known for {named_as}"):
         double_integral(kernel, distribution, distribution)
     if not isinstance(distribution, Mixture):
         width = as_distribution(distribution).dimension if as_distribution(distribution) else 1
-        with pytest.raises(NoClosedForm, match=f"no closed form is known for {named_as}"):
+        with pytest.raises(NoClosedFormError, match=f"no closed form is known for {named_as}"):
             mean_integral(kernel, distribution, np.zeros((3, width)))
 
 

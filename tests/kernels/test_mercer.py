@@ -264,7 +264,7 @@ class TestBadInput:
         ],
     )
     def test_no_expansion_is_known(self, kernel, distribution):
-        with pytest.raises(kb.NoClosedForm, match="known"):
+        with pytest.raises(kb.NoClosedFormError, match="known"):
             kb.mercer(kernel, distribution)
 
     def test_arguments(self):
@@ -284,6 +284,6 @@ class TestBadInput:
         with pytest.raises(ValueError, match="reg"):
             found.leverage([0.0], -1.0)
         with pytest.raises(ValueError, match="negative"):
-            kb.SampledSpectrum(kb.Gaussian(), [0.0, 1.0], [2.0, -1.0])
+            kb.integration.SampledSpectrum(kb.Gaussian(), [0.0, 1.0], [2.0, -1.0])
         with pytest.raises(ValueError, match="features are for a sample"):
             kb.mercer(kb.Gaussian(), stats.norm(), features=kb.Subspace(5))

@@ -114,6 +114,17 @@ def test_padding_changes_nothing(objective):
     assert values[2] == pytest.approx(values[0], rel=1e-9)
 
 
+@pytest.mark.parametrize("method", ["loo", "validation"])
+def test_starts_are_compared_by_what_is_minimised(method):
+    """On the host without padding, then compiled with it."""
+    objective, regs = objectives._OBJECTIVES[method], (1e-2, 1e-4, 1e-6)
+    bare = objectives.Padded(X, np.ones(N), X[:20], np.ones(20), V)
+    F = objectives.masked_features(kb.Gaussian(0.5), bare)
+    compiled = [evaluate(objective.of_kernel, 0.5, reg, objectives._prepare(X, V, X[:20])) for reg in regs]
+    np.testing.assert_allclose(objective.at(regs, F, V), compiled, rtol=1e-8)
+    assert objective.at([1e-2], np.full_like(F, np.nan), V) == [np.inf]
+
+
 def test_masked_features_are_nystrom_features():
     few = X[:7]
     sample = objectives._prepare(X, V, few)

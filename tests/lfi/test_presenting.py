@@ -215,14 +215,14 @@ class TestTails:
     def test_summary(self):
         outputs = np.random.default_rng(0).normal(3, 2, (200, 1))
         row = check_of(outputs, [3.0], ("height",)).summary()["height"]
-        assert (row["observed"], row["mean"], row["sd"]) == (3.0, outputs.mean(), outputs.std())
+        assert (row["observed"], row["mean"], row["std"]) == (3.0, outputs.mean(), outputs.std())
 
     def test_a_series_is_judged_as_a_whole(self):
         rng = np.random.default_rng(0)
         simulated = rng.normal(size=(200, 100))
         fine, off = check_of(simulated, rng.normal(size=100)), check_of(simulated, 2 + rng.normal(size=100))
         assert fine.is_series
-        assert fine.problems == []
+        assert fine.problems == ()
         assert "of the 100 observed values lie outside" in off.problems[0]
         assert len(off.summary()) == 10
         assert min(row["tail"] for row in off.summary().values()) == off.tail.min()
@@ -249,7 +249,7 @@ class TestCheck:
         drawn = {tuple(row) for row in inferred.parameters}
         assert {tuple(row.round(9)) for row in check.parameters} <= {tuple(np.round(row, 9)) for row in drawn}
         assert check.outputs.shape == (200, 2)
-        assert check.problems == []
+        assert check.problems == ()
         assert abs(check.outputs.mean(0) - [1.0, 1.5]).max() < 0.5
         again = inferred.predictive(200, random_state=3)
         np.testing.assert_array_equal(again.outputs, check.outputs)

@@ -178,7 +178,7 @@ def test_many_rows_are_streamed_to_the_same_sums(monkeypatch):
     U = np.random.default_rng(1).normal(size=(7, 2))
     held = given(U).fit(X, y)
     monkeypatch.setattr("kernelbayes.features._landmark._HELD_ELEMENTS", 100)
-    streamed = given(U, verbose=True).fit(X, y)
+    streamed = given(U, progress=True).fit(X, y)
     assert streamed.predict(NEW) == pytest.approx(held.predict(NEW), abs=1e-9)
     assert streamed.log_marginal_likelihood_ == pytest.approx(held.log_marginal_likelihood_, rel=1e-9)
 
@@ -241,7 +241,7 @@ def test_points_that_move_say_more_than_points_that_stay(fitted):
     start = X[:12].copy()
     settled = kb.SparseRegression(start, learn_points=False).fit(X, y)
     assert (settled.points_ == start).all()
-    assert not np.allclose(kb.SparseRegression(start, steps=5).fit(X, y).points_, start)
+    assert not np.allclose(kb.SparseRegression(start, max_iter=5).fit(X, y).points_, start)
 
 
 def test_the_marginal_likelihood_of_the_paper_can_be_learned(fitted):
@@ -271,7 +271,9 @@ def test_columns_that_say_nothing_get_long_lengthscales():
     lengthscale = kb.SparseRegression(25, random_state=0).fit(X, y).kernel_.kernel.lengthscale
     relevance = X.std(0) / lengthscale
     assert relevance[1] < 0.1 * min(relevance[0], relevance[2])
-    assert kb.SparseRegression(5, ard=False, steps=3, random_state=0).fit(X, y).kernel_.kernel.lengthscale.shape == (3,)
+    assert kb.SparseRegression(5, ard=False, max_iter=3, random_state=0).fit(X, y).kernel_.kernel.lengthscale.shape == (
+        3,
+    )
 
 
 def test_a_kernel_given_is_where_the_search_starts(fitted):
@@ -367,9 +369,9 @@ def test_files_and_pickles_hold_the_model(fitted, tmp_path):
 
 def test_more_points_than_rows():
     X, y = rows(10)
-    model = kb.SparseRegression(50, steps=10).fit(X, y)
+    model = kb.SparseRegression(50, max_iter=10).fit(X, y)
     assert len(model.points_) == 10
-    twice = kb.SparseRegression(50, steps=10).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3))
+    twice = kb.SparseRegression(50, max_iter=10).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3))
     assert len(twice.points_) == 10
 
 
@@ -377,15 +379,15 @@ def test_points_that_coincide():
     X, y = rows()
     U = np.repeat(X[:3], 4, axis=0)
     assert given(U).fit(X, y).predict(NEW) == pytest.approx(given(X[:3]).fit(X, y).predict(NEW), abs=1e-8)
-    assert np.isfinite(kb.SparseRegression(U, steps=10).fit(X, y).predict(NEW)).all()
+    assert np.isfinite(kb.SparseRegression(U, max_iter=10).fit(X, y).predict(NEW)).all()
 
 
 def test_columns_and_targets_that_do_not_vary():
     X, y = rows()
     wide = np.column_stack([X, np.full(40, 7.0)])
-    model = kb.SparseRegression(8, steps=20, random_state=0).fit(wide, y)
+    model = kb.SparseRegression(8, max_iter=20, random_state=0).fit(wide, y)
     assert np.isfinite(model.predict(wide)).all()
-    constant = kb.SparseRegression(8, steps=20, random_state=0).fit(X, np.full(40, 3.0))
+    constant = kb.SparseRegression(8, max_iter=20, random_state=0).fit(X, np.full(40, 3.0))
     mean, std = constant.predict(NEW, return_std=True)
     assert mean == pytest.approx(np.full(6, 3.0))
     assert np.isfinite(std).all()

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _check
 from .._estimator import check_kinds, check_points, check_sample
 from .._linalg import Dense, WeightedRidge
+from .._progress import progress_bar
 from .._summary import Summary
 from .._typing import Array, ArrayLike, RandomState
 from ..features import DenseFeatures, Recipe, Subspace, default_recipe, kernel_for
@@ -51,13 +52,13 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
     Args:
         kernel: kernel of x. By default Gaussian. If given, its parameters are where learning starts, beside lengthscales
             that the points suggest; with one lengthscale it takes the columns in the units they have.
+        features: representation of x, such as `kb.Subspace(1000)`, `kb.RandomFourier(1000)`, `kb.Neural(network)`. By
+            default exact up to 3,000 points, then a subspace of 1,000.
+        reg: regulariser per sample, if it is not to be chosen.
         learn: how hyperparameters are chosen. "bound": fit on the sample plus complexity, the bound (3.18); "validation":
             fit on a random half of it (3.19); "erm": fit on the sample alone, which overfits; "cv": five folds over a grid;
             "median": the lengthscale is the median distance between points in units of their spread, the regulariser from
             five folds; None: as given, or the median and a small regulariser.
-        features: representation of x, such as `kb.Subspace(1000)`, `kb.RandomFourier(1000)`, `kb.Neural(network)`. By
-            default exact up to 3,000 points, then a subspace of 1,000.
-        reg: regulariser per sample, if it is not to be chosen.
         ard: one lengthscale for each column, for the default kernel. By default for up to 100 columns. The lengthscales are
             drawn together, the more the fewer points there are.
         multiplier: weight of the complexity in "bound" and "validation"; the bound as printed in the thesis has 4 e. By
@@ -67,7 +68,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
             points, or on 1,024 of more, at once.
         calibration: "loo", or None for clip-normalised probabilities (3.6).
         class_weight: "balanced", or a dictionary from label to weight, as in scikit-learn.
-        verbose: show the progress of batches and of blocks of a large sample.
+        progress: show a bar; None: on a terminal when it takes more than a moment.
         random_state: seed for whatever is drawn at random.
 
     Attributes:
@@ -94,28 +95,28 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
     def __init__(
         self,
         kernel: Kernel | None = None,
-        learn: str | None = "bound",
         features: Recipe | None = None,
         reg: float | None = None,
         *,
+        learn: str | None = "bound",
         ard: bool | None = None,
         multiplier: float | None = None,
         batch_size: int | None = None,
         calibration: str | None = "loo",
         class_weight: dict[Any, float] | str | None = None,
-        verbose: bool = False,
+        progress: bool | None = None,
         random_state: RandomState = None,
     ):
         self.kernel = kernel
-        self.learn = learn
         self.features = features
         self.reg = reg
+        self.learn = learn
         self.ard = ard
         self.multiplier = multiplier
         self.batch_size = batch_size
         self.calibration = calibration
         self.class_weight = class_weight
-        self.verbose = verbose
+        self.progress = progress
         self.random_state = random_state
 
     # ------------------------------------------------------------------------------------------------ fitting
@@ -215,12 +216,13 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         """Rows whose features fit in memory, with a progress bar if wanted."""
         size = max(1, _BLOCK_ELEMENTS // max(self.features_.rank, 1))
         starts = range(0, n, size)
-        if self.verbose and len(starts) > 1:
-            from tqdm.auto import tqdm
-
-            starts = tqdm(starts, desc=doing, unit="block")
+        bar = None if len(starts) == 1 else progress_bar(len(starts), doing, self.progress, unit=" blocks")
         for start in starts:
             yield slice(start, start + size)
+            if bar is not None:
+                bar.update()
+        if bar is not None:
+            bar.close()
 
     # ------------------------------------------------------------------------------------- hyperparameters
 
@@ -245,7 +247,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
             self.reg_ *= float(np.sqrt(learned_on / len(sample.X)))
 
     def _descend(self, sample: Labelled, given: Kernel | None, rng: np.random.Generator) -> None:
-        search = Search(str(self.learn), self.multiplier, self.batch_size, progress=self.verbose or None)
+        search = Search(str(self.learn), self.multiplier, self.batch_size, progress=self.progress)
         fixed = () if self.reg is None else ("reg",)
         if given is not None and (given._evaluates_on_host or not given._takes_vectors):
             self.kernel_ = given

@@ -86,7 +86,7 @@ class ConditionalEmbeddingNetwork(ProbabilisticClassifier):
             labels are noisy. This is also what "validation" means where nothing is held out. None: clip-normalised
             probabilities (3.6).
         class_weight: "balanced", or a dictionary from label to weight, as in scikit-learn.
-        progress: show a progress bar; by default in a terminal, if it takes longer than two seconds.
+        progress: show a bar; None: on a terminal when it takes more than a moment.
         random_state: seed of the default network, the split and the batches.
 
     Attributes:
@@ -120,9 +120,9 @@ class ConditionalEmbeddingNetwork(ProbabilisticClassifier):
         self,
         network: Any = None,
         kernel: Kernel | None = None,
-        learn: str = "bound",
-        *,
         reg: float = 1e-2,
+        *,
+        learn: str = "bound",
         multiplier: float | None = None,
         batch_size: int | None = None,
         epochs: int | None = None,
@@ -137,8 +137,8 @@ class ConditionalEmbeddingNetwork(ProbabilisticClassifier):
     ):
         self.network = network
         self.kernel = kernel
-        self.learn = learn
         self.reg = reg
+        self.learn = learn
         self.multiplier = multiplier
         self.batch_size = batch_size
         self.epochs = epochs

@@ -11,7 +11,9 @@ from pathlib import Path
 from .. import __version__, demos, experiments
 from .._catalogue import Catalogue
 from . import _classify, _filter, _infer, _integrate, _regress
-from ._refusal import Refusal, folder, seed
+from ._files import folder
+from ._options import add_seed
+from ._refusal import Refusal, resumable
 
 
 def _known(kind: str, names: Sequence[str], catalogue: Catalogue) -> None:
@@ -64,12 +66,16 @@ def _experiment(arguments: argparse.Namespace) -> int:
         _heading(module.TITLE)
         print(module.SOURCE + (" (a quick run: fewer repeats and cases)" if arguments.quick else ""), flush=True)
         try:
-            done = experiments.run(
-                name, out, arguments.seed, arguments.quick, progress=True, fresh=arguments.fresh, data=arguments.data
-            )
-        except KeyboardInterrupt:
-            print("\nstopped; the same command goes on from here", file=sys.stderr)
-            return 130
+            with resumable():
+                done = experiments.run(
+                    name,
+                    out,
+                    arguments.seed,
+                    arguments.quick,
+                    progress=True,
+                    fresh=arguments.fresh,
+                    data=arguments.data,
+                )
         except (OSError, ImportError) as reason:  # a full disk, a file where a folder should be, an extra not installed
             raise Refusal(str(reason)) from None
         print("\n".join(["", *done.lines()]), flush=True)
@@ -107,17 +113,14 @@ def _parser() -> argparse.ArgumentParser:
     experiment.add_argument("--fresh", action="store_true", help="forget the repeats saved by an earlier call")
     _shared_options(experiment, "experiments", "kernelbayes-experiments")
     experiment.set_defaults(run=_experiment)
-    _filter.add_command(commands)
-    _classify.add_command(commands)
-    _regress.add_command(commands)
-    _infer.add_command(commands)
-    _integrate.add_command(commands)
+    for job in (_filter, _classify, _regress, _infer, _integrate):
+        job.add_command(commands)
     return parser
 
 
 def _shared_options(command: argparse.ArgumentParser, what: str, folder: str) -> None:
     command.add_argument("--out", default=folder, metavar="DIR", help="folder for results (default: %(default)s)")
-    command.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
+    add_seed(command)
     command.add_argument("--list", action="store_true", help=f"list the {what} and stop")
     command.set_defaults(command=what.removesuffix("s"))
 
@@ -130,6 +133,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Refusal as reason:
         print(f"kernelbayes {parsed.command}: {reason}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(f"\nstopped{stop}", file=sys.stderr)
         return 130

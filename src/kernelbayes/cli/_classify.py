@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,11 +14,14 @@ from .._table import Table, read_table, write_table
 from .._typing import Array
 from ..classification import ConditionalEmbeddingClassifier, _scores
 from ..rules import multiclass
-from ._columns import counted
+from ._columns import claimed, counted
+from ._files import results, tell_written
 from ._inputs import Inputs, asked_inputs, default_inputs, listed
-from ._kept import load_kept
+from ._kept import add_kept, check_train_or_load, load_kept
 from ._labels import are_whole, check_classes, read_labels, true_positions
-from ._refusal import Refusal, check_figure, names, plainly, seed, target
+from ._options import add_seed, names
+from ._predicting import check_own, columns_in_order, mention_same
+from ._refusal import Refusal, plainly
 
 _LEARN = ("bound", "validation", "erm", "cv", "median")
 # More columns than this are not copied to the output, but for those that are no inputs.
@@ -47,13 +49,12 @@ def add_command(commands: Any) -> None:
     )
     learn.add_argument("--learn", choices=_LEARN, help="how hyperparameters are chosen (default: bound)")
     learn.add_argument(
-        "--weights",
+        "--class-weight",
         choices=["balanced"],
         help="balanced: as if all classes were equally frequent (default: as they are)",
     )
-    learn.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
-    learn.add_argument("--save", metavar="NPZ", help="keep the learned classifier")
-    learn.add_argument("--load", metavar="NPZ", help="use a classifier that was kept, in place of --train and --target")
+    add_seed(learn)
+    add_kept(learn, "classifier", "--train and --target")
     use = command.add_argument_group("predicting")
     use.add_argument("--test", metavar="CSV", help="table to predict; with the target column it is a test as well")
     use.add_argument("--out", metavar="CSV", help="write the table with predicted class, probabilities and entropy")
@@ -68,11 +69,16 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Learn or load, save, predict, report and write, as the arguments ask."""
-    _check_together(arguments)
-    inputs = [arguments.train, arguments.load, arguments.test]
-    out, plot, saved = (target(path, inputs) for path in (arguments.out, arguments.plot, arguments.save))
-    _check_apart(out, plot, saved)
-    check_figure(plot)
+    check_train_or_load(
+        arguments,
+        "classifier",
+        "predict",
+        needed=("target", "the column that holds the classes"),
+        settled=("target", "inputs", "ignore", "learn", "class_weight"),
+        using=("out", "plot"),
+    )
+    read = [arguments.train, arguments.load, arguments.test]
+    saved, out, plot = results(read, [arguments.save, arguments.out], [arguments.plot])
     with plainly():
         test = read_table(arguments.test) if arguments.test else None
         train = read_table(arguments.train) if arguments.train else None
@@ -86,35 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
             save(model, saved)
         if new is not None:
             _apply(model, task, new, arguments, out, plot)
-    written = [path for path in (saved, out, plot) if path]
-    print(f"written {', '.join(map(str, written))}" if written else "nothing written: --out and --plot name files")
+    tell_written([saved, out, plot])
     return 0
-
-
-# ----------------------------------------------------------------------------------------------- what was asked
-
-
-def _check_together(arguments: argparse.Namespace) -> None:
-    """Refuse arguments that lack another or contradict it."""
-    if bool(arguments.train) == bool(arguments.load):
-        raise Refusal("give either --train, a table to learn from, or --load, a classifier that was kept")
-    if arguments.train and not arguments.target:
-        raise Refusal("--train needs --target: the column that holds the classes")
-    if not arguments.test and not (arguments.train and arguments.save):
-        raise Refusal("give --test, a table to predict" + (", or --save, to learn only" if arguments.train else ""))
-    for option in ("target", "inputs", "ignore", "learn", "weights"):
-        if arguments.load and getattr(arguments, option):
-            raise Refusal(f"--{option} was settled when the classifier of --load was learned; leave it out")
-    for option in ("out", "plot"):
-        if not arguments.test and getattr(arguments, option):
-            raise Refusal(f"--{option} needs --test, a table to predict")
-
-
-def _check_apart(*paths: Path | None) -> None:
-    given = [path.resolve() for path in paths if path]
-    double = next((path for i, path in enumerate(given) if path in given[:i]), None)
-    if double is not None:
-        raise Refusal(f"{double.name} is named for two results; name two files")
 
 
 # ---------------------------------------------------------------------------------------------------- learning
@@ -163,11 +142,11 @@ def _sample(train: Table, test: Table | None, arguments: argparse.Namespace) -> 
 
 
 def _learned(sample: Sample, arguments: argparse.Namespace) -> Any:
-    if arguments.weights:
+    if arguments.class_weight:
         print(
             "note    with balanced weights, probabilities are those of a world where all classes are equally frequent"
         )
-    settings = {"learn": arguments.learn, "class_weight": arguments.weights, "random_state": arguments.seed}
+    settings = {"learn": arguments.learn, "class_weight": arguments.class_weight, "random_state": arguments.seed}
     model: Any = ConditionalEmbeddingClassifier(
         **{name: value for name, value in settings.items() if value is not None}
     )
@@ -185,15 +164,9 @@ def _learned(sample: Sample, arguments: argparse.Namespace) -> Any:
 def _inputs(train: Table, test: Table | None, arguments: argparse.Namespace) -> tuple[Inputs, list[str]]:
     """The inputs, as asked or by default, and what to say of other columns."""
     column, wanted, ignored = arguments.target, arguments.inputs or [], arguments.ignore or []
-    for name in wanted + ignored:
-        if name == column or (name in wanted and name in ignored):
-            options = (
-                ["--target"] * (name == column) + ["--inputs"] * (name in wanted) + ["--ignore"] * (name in ignored)
-            )
-            raise Refusal(f"column {name!r} is named in {options[0]} and in {options[1]}")
-    for table in [train] if test is None else [train, test]:
-        table.require(wanted)
-    train.require(ignored)
+    both = [train] if test is None else [train, test]
+    where = {"--target": [train], "--inputs": both, "--ignore": [train]}
+    claimed({"--target": [column], "--inputs": wanted, "--ignore": ignored}, where)
     inputs, notes = (asked_inputs(train, wanted), []) if wanted else default_inputs(train, test, [column, *ignored])
     if not inputs.columns:
         first = "; ".join(notes[:_SHOWN]) + ("; and so on" if len(notes) > _SHOWN else "")
@@ -247,9 +220,7 @@ class New(NamedTuple):
 
 def _read(table: Table, task: Task, out: Path | None) -> New:
     X = task.inputs.read(table)
-    own = next((name for name in task.outputs if name in table.names), None)
-    if out is not None and own is not None:
-        raise Refusal(f"{table.source} has a column {own!r}, as will the predictions; rename it")
+    check_own(table, task.outputs, out)
     for note in task.inputs.unknown(table):
         print(f"note    {note}")
     complete = np.asarray(np.isfinite(X).all(axis=1))
@@ -263,8 +234,7 @@ def _apply(
     gaps = int((~new.complete).sum())
     said = f"; {counted(gaps, 'row')} with a gap get{'s' * (gaps == 1)} no prediction" if gaps else ""
     print(f"test    {new.table.source}: {counted(len(new.table), 'row')}{said}")
-    if arguments.train and Path(arguments.train).resolve() == Path(arguments.test).resolve():
-        print("note    this is the table that was learned from: other tables will be harder")
+    mention_same(arguments)
     P = _probabilities(model, new)
     judged = new.complete & (new.positions >= 0)
     if judged.any():
@@ -279,8 +249,7 @@ def _probabilities(model: Any, new: New) -> Array:
     """Probabilities of the classes, NaN in rows with a gap."""
     P = np.full((len(new.table), len(model.classes_)), np.nan)
     if new.complete.any():
-        with warnings.catch_warnings():  # the inputs of the model have names; here they are in their order
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        with columns_in_order():
             P[new.complete] = model.predict_proba(new.X[new.complete])
     return P
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Container, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,16 @@ class Roles(NamedTuple):
         parts = {"states": self.states, "from": self.observations, "controls": self.controls}
         parts |= {"time": [self.time] if self.time else [], "sequences by": [self.sequence] if self.sequence else []}
         return "; ".join(f"{part} {', '.join(columns)}" for part, columns in parts.items() if columns)
+
+
+def add_clock(group: Any) -> None:
+    """Add `--time` and `--sequence`."""
+    group.add_argument(
+        "--time", metavar="COLUMN", help="copied to the output, and no observation (default: one called time)"
+    )
+    group.add_argument(
+        "--sequence", metavar="COLUMN", help="rows with equal values form one sequence (default: all are one)"
+    )
 
 
 def claimed(parts: Mapping[str, Sequence[str]], where: Mapping[str, Sequence[Table]]) -> dict[str, str]:

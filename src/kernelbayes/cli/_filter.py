@@ -19,6 +19,7 @@ from ..rules.bayes import RULES
 from ._columns import (
     Group,
     Roles,
+    add_clock,
     clock,
     counted,
     in_sequences,
@@ -28,8 +29,11 @@ from ._columns import (
     steps_of,
     times_of,
 )
-from ._kept import load_kept
-from ._refusal import Refusal, check_figure, names, plainly, seed, share, target, whole
+from ._files import results, tell_written
+from ._kept import add_kept, check_train_or_load, load_kept
+from ._options import add_seed, names, share, whole
+from ._predicting import mention_same
+from ._refusal import plainly
 
 _MOST_FIGURES = 20
 
@@ -61,31 +65,30 @@ def add_command(commands: Any) -> None:
         metavar="N",
         help="settings to try when choosing them from the training table",
     )
-    learn.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
-    learn.add_argument("--save", metavar="NPZ", help="keep the learned filter")
-    learn.add_argument("--load", metavar="NPZ", help="use a filter that was kept, in place of --train and --states")
+    add_seed(learn)
+    add_kept(learn, "filter", "--train and --states")
     use = command.add_argument_group("filtering")
     use.add_argument("--test", metavar="CSV", help="table to filter")
     use.add_argument("--smooth", action="store_true", help="use later observations too, not only earlier ones")
-    use.add_argument("--out", metavar="CSV", help="write the states found: mean, sd and interval of each")
+    use.add_argument("--out", metavar="CSV", help="write the states found: mean, std and interval of each")
     use.add_argument("--plot", metavar="PNG", help="draw them; one figure for each sequence")
     use.add_argument("--level", type=share, default=0.9, help="mass of the intervals (default: %(default)s)")
-    both = command.add_argument_group("both tables")
-    both.add_argument(
-        "--time", metavar="COLUMN", help="copied to the output, and no observation (default: one called time)"
-    )
-    both.add_argument(
-        "--sequence", metavar="COLUMN", help="rows with equal values form one sequence (default: all are one)"
-    )
+    add_clock(command.add_argument_group("both tables"))
     command.set_defaults(run=run, command="filter")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Learn or load, save, filter, report and write, as the arguments ask."""
-    _check_together(arguments)
-    inputs = [arguments.train, arguments.load, arguments.test]
-    out, plot, saved = (target(path, inputs) for path in (arguments.out, arguments.plot, arguments.save))
-    check_figure(plot)
+    check_train_or_load(
+        arguments,
+        "filter",
+        "filter",
+        needed=("states", "the columns that are wanted"),
+        settled=("states", "observations", "controls", "rule", "tune"),
+        using=("out", "plot", "smooth"),
+    )
+    read = [arguments.train, arguments.load, arguments.test]
+    saved, out, plot = results(read, [arguments.save, arguments.out], [arguments.plot])
     with plainly():
         test = read_table(arguments.test) if arguments.test else None
         train = read_table(arguments.train) if arguments.train else None
@@ -97,28 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
         if saved:
             save(model, saved)
         drawn = [] if new is None else _follow(model, new, arguments, out, plot)
-    written = [*([saved] if saved else []), *([out] if out else []), *drawn]
-    print(f"written {', '.join(map(str, written))}" if written else "nothing written: --out and --plot name files")
+    tell_written([saved, out, *drawn])
     return 0
-
-
-# ----------------------------------------------------------------------------------------------- what was asked
-
-
-def _check_together(arguments: argparse.Namespace) -> None:
-    """Refuse arguments that lack another or contradict it."""
-    if bool(arguments.train) == bool(arguments.load):
-        raise Refusal("give either --train, a table to learn from, or --load, a filter that was kept")
-    if arguments.train and not arguments.states:
-        raise Refusal("--train needs --states: the columns that are wanted")
-    if not arguments.test and not (arguments.train and arguments.save):
-        raise Refusal("give --test, a table to filter" + (", or --save, to learn only" if arguments.train else ""))
-    for option in ("states", "observations", "controls", "rule", "tune"):
-        if arguments.load and getattr(arguments, option):
-            raise Refusal(f"--{option} was settled when the filter of --load was learned; leave it out")
-    for option in ("out", "plot", "smooth"):
-        if not arguments.test and getattr(arguments, option):
-            raise Refusal(f"--{option} needs --test, a table to filter")
 
 
 # --------------------------------------------------------------------------------------------------- learning
@@ -200,8 +183,7 @@ def _follow(model: Any, new: New, arguments: argparse.Namespace, out: Path | Non
     track = _filtered(model, new, arguments.smooth)
     table, roles, groups = new[:3]
     print(f"test    {table.source}: {counted(len(table), 'row')}{in_sequences(groups)}{_unseen(new.observations)}")
-    if arguments.train and Path(arguments.train).resolve() == Path(arguments.test).resolve():
-        print("note    this is the table that was learned from: other tables will be harder")
+    mention_same(arguments)
     _report(track, new.truth, arguments.level)
     if out:
         copied = [(name, table.text(name)) for name in (roles.sequence, roles.time) if name]

@@ -1,4 +1,4 @@
-"""Kernels as a person would say them."""
+"""Kernels and results as a person would say them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ import numpy as np
 
 from ..kernels import Columns, Kernel, Product, Scaled
 from ._inputs import listed
+
+
+def inside(thing: Any) -> str:
+    """How a thing shows itself, without its name and brackets."""
+    return repr(thing).partition("(")[2].removesuffix(")")
 
 
 def in_words(kernel: Kernel, columns: Sequence[str]) -> str:

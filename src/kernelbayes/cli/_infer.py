@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,18 @@ from typing import Any
 import numpy as np
 
 from .._persist import save
+from .._summary import Summary
 from .._table import read_table
 from ..lfi import METHODS, ParameterPosterior, Prior, infer
 from ..simulation import Runs, SimulationError, open_runs, simulate
 from ._columns import counted
+from ._files import folder, tell_written
 from ._imported import imported
+from ._in_words import inside
 from ._observation import Observation, read_observation
+from ._options import add_folder, add_limits, add_seed, whole
 from ._prior_file import read_prior_file
-from ._refusal import Refusal, folder, in_options, plainly, seconds, seed, whole
+from ._refusal import Refusal, in_options, plainly, resumable
 
 # How many rows of the design are tried, one after the other call, until one shows what the simulator returns.
 _TRIALS = (1, 4, 10)
@@ -49,9 +52,9 @@ def add_command(commands: Any) -> None:
     _add_run_options(command.add_argument_group("running the simulator"))
     how = command.add_argument_group("inference")
     how.add_argument("--method", choices=METHODS, default="kelfi", help="(default: %(default)s)")
-    how.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
+    add_seed(how)
     results = command.add_argument_group("results")
-    results.add_argument("--out", default="kernelbayes-infer", metavar="DIR", help="folder (default: %(default)s)")
+    add_folder(results, "infer")
     results.add_argument(
         "--samples", type=whole, default=1000, metavar="N", help="draws to write (default: %(default)s)"
     )
@@ -64,8 +67,7 @@ def _add_run_options(runs: Any) -> None:
     runs.add_argument("--rounds", type=whole, metavar="N", help="rounds of runs, each nearer to the posterior")
     runs.add_argument("--store", metavar="SQLITE", help="keep every run as it finishes, and go on from there next time")
     runs.add_argument("--workers", type=whole, metavar="N", help="processes to run it in (default: this one)")
-    runs.add_argument("--timeout", type=seconds, metavar="S", help="seconds after which a run counts as failed")
-    runs.add_argument("--max-seconds", type=seconds, metavar="S", help="seconds after which no more runs are begun")
+    add_limits(runs, "a run")
     runs.add_argument(
         "--check",
         type=lambda text: whole(text, at_least=0),
@@ -83,20 +85,15 @@ def _run(arguments: argparse.Namespace) -> int:
         _check_truth(arguments.truth, prior)
         simulator = imported(arguments.simulator, "--simulator") if arguments.simulator else None
     out = folder(arguments.out)
-    print(f"prior   {repr(prior).removeprefix('Prior(').removesuffix(')')}")
+    print(f"prior   {inside(prior)}")
     print(f"given   {observation}", flush=True)
-    try:
+    with resumable(bool(arguments.store)):
         with plainly():
             if simulator is not None:
                 posterior = _from_simulator(simulator, prior, observation, arguments)
             else:
                 posterior = _from_tables(prior, observation, arguments)
-        written = _report(posterior, out, arguments)
-    except KeyboardInterrupt:
-        kept = "; the same command goes on from here" if arguments.store else ""
-        print(f"\nstopped{kept}", file=sys.stderr)
-        return 130
-    print(f"written {', '.join(map(str, written))}")
+        tell_written(_report(posterior, out, arguments))
     return 0
 
 
@@ -205,14 +202,16 @@ def _report(posterior: ParameterPosterior, out: Path, arguments: argparse.Namesp
     """Print what was found and write it."""
     failed = f", {posterior.failures:,} failed" if posterior.failures else ""
     runs = f"runs    {len(posterior.parameters):,} finished{failed}; about {posterior.ess:.0f} resemble the observation"
-    print(f"{runs}\n\n{posterior.summary()}\n", flush=True)
+    table = posterior.summary()
+    table = Summary(table, table.title)  # problems have a place of their own below
+    print(f"{runs}\n\n{table}\n", flush=True)
     known = posterior._scales is not None and set(posterior._scales) <= set(posterior.statistics)
-    parts = [runs.removeprefix("runs    "), posterior.summary(), _settings(posterior)]
+    parts = [runs.removeprefix("runs    "), table, _settings(posterior)]
     parts += [posterior.relevance()] if known else []
     written = [out / name for name in ("samples.csv", "summary.csv", "posterior.npz", "posterior.png")]
     with plainly():
         posterior.to_csv(written[0], arguments.samples, arguments.seed)
-        posterior.summary().to_csv(written[1])
+        table.to_csv(written[1])
         save(posterior, written[2])
         posterior.plot(arguments.truth).savefig(written[3], dpi=150)
         if known:
@@ -223,7 +222,8 @@ def _report(posterior: ParameterPosterior, out: Path, arguments: argparse.Namesp
     problems = [*posterior.problems]
     if arguments.simulator and arguments.check:
         check = _checked(posterior, out, arguments)
-        parts.append(check.summary())
+        found = check.summary()
+        parts.append(Summary(found, found.title))
         problems += check.problems
         written.append(out / "predictive.png")
     parts += ["\n".join(["Read this before the result is believed:", *(f"- {text}" for text in problems)])] * bool(
@@ -249,7 +249,7 @@ def _checked(posterior: ParameterPosterior, out: Path, arguments: argparse.Names
     with plainly():
         check = posterior.predictive(arguments.check, random_state=arguments.seed)
         check.plot().savefig(out / "predictive.png", dpi=150)
-    print(f"check   {repr(check).removeprefix('PredictiveCheck(').removesuffix(')')}")
+    print(f"check   {inside(check)}")
     for problem in check.problems:
         print(f"beware  {problem}")
     return check

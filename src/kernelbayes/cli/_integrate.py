@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._summary import Summary
 from ..integration import Integral, integrate
 from ..integration._integrate import digits
 from ..integration._nodes import NODES
 from ..lfi import Prior
 from ..simulation import SimulationError
 from ._columns import counted
+from ._files import folder, tell_written
 from ._imported import imported
-from ._in_words import in_words
+from ._in_words import in_words, inside
+from ._options import above_zero, add_folder, add_limits, add_seed, whole
 from ._prior_file import read_distribution_file
-from ._refusal import Refusal, above_zero, folder, in_options, plainly, seconds, seed, whole
+from ._refusal import Refusal, in_options, plainly, resumable
 
 # Fewer evaluations say nothing about how a function varies.
 _FEWEST = 3
@@ -50,24 +52,24 @@ def add_command(commands: Any) -> None:
     runs.add_argument(
         "--tol", type=above_zero, metavar="SD", help="add evaluations until the standard deviation is below"
     )
-    runs.add_argument("--most", type=whole, metavar="N", help="evaluations at most, with --tol (default: 10 times --n)")
+    runs.add_argument(
+        "--max-n", type=whole, metavar="N", help="evaluations at most, with --tol (default: 10 times --n)"
+    )
     runs.add_argument("--nodes", choices=NODES, help="how inputs are chosen (default: wide)")
-    runs.add_argument("--processes", "--workers", type=whole, metavar="N", help="to evaluate it in (default: this one)")
+    runs.add_argument("--workers", type=whole, metavar="N", help="processes to evaluate it in (default: this one)")
     runs.add_argument("--store", metavar="SQLITE", help="keep every value as it comes, and go on from there next time")
-    runs.add_argument("--timeout", type=seconds, metavar="S", help="seconds after which an evaluation counts as failed")
-    runs.add_argument("--max-seconds", type=seconds, metavar="S", help="seconds after which no more are begun")
-    runs.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
+    add_limits(runs, "an evaluation")
+    add_seed(runs)
     results = command.add_argument_group("results")
-    results.add_argument("--out", default="kernelbayes-integrate", metavar="DIR", help="folder (default: %(default)s)")
-    results.add_argument("--plot", action="store_true", help="draw the integral and the evaluations: integral.png")
+    add_folder(results, "integrate")
     command.set_defaults(run=_run, command="integrate")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.most and not arguments.tol:
-        raise Refusal("--most is the limit of evaluations with --tol; without it, --n says how many there are")
-    if arguments.most and arguments.most < arguments.n:
-        raise Refusal(f"--most is {arguments.most}, fewer than the {arguments.n} first evaluations of --n")
+    if arguments.max_n and not arguments.tol:
+        raise Refusal("--max-n is the limit of evaluations with --tol; without it, --n says how many there are")
+    if arguments.max_n and arguments.max_n < arguments.n:
+        raise Refusal(f"--max-n is {arguments.max_n}, fewer than the {arguments.n} first evaluations of --n")
     if arguments.distribution.lower().endswith((".csv", ".tsv")):
         raise Refusal(
             f"--distribution {arguments.distribution}: a TOML file with a distribution for each input was wanted; over the "
@@ -78,16 +80,11 @@ def _run(arguments: argparse.Namespace) -> int:
         f = imported(arguments.integrand, "--integrand", "model:cost")
     out = folder(arguments.out)
     print(f"mean of {arguments.integrand}")
-    print(f"over    {repr(Prior(distributions)).removeprefix('Prior(').removesuffix(')')}", flush=True)
-    try:
-        with plainly():
-            found = _integrated(f, distributions, arguments)
-    except KeyboardInterrupt:
-        kept = "; the same command goes on from here" if arguments.store else ""
-        print(f"\nstopped{kept}", file=sys.stderr)
-        return 130
+    print(f"over    {inside(Prior(distributions))}", flush=True)
+    with resumable(bool(arguments.store)), plainly():
+        found = _integrated(f, distributions, arguments)
     print("\n".join(_lines(found, list(distributions))))
-    print(f"written {', '.join(map(str, _write(found, out, arguments.plot)))}")
+    tell_written(_write(found, out))
     return 0
 
 
@@ -98,11 +95,11 @@ def _integrated(f: Callable[..., Any], distributions: dict[str, Any], arguments:
             list(distributions.values()),
             arguments.n,
             tol=arguments.tol,
-            most=arguments.most,
+            max_n=arguments.max_n,
             nodes=arguments.nodes,
             names=list(distributions),
             vectorised=False,
-            executor=arguments.processes,
+            executor=arguments.workers,
             store=arguments.store,
             timeout=arguments.timeout,
             max_seconds=arguments.max_seconds,
@@ -121,18 +118,17 @@ def _lines(found: Integral, names: list[str]) -> list[str]:
     failed = f", and {len(found.failures):,} that failed" if found.failures else ""
     told = [f"from    {counted(found.n, 'evaluation')} at {found.rule.nodes} nodes{failed}"]
     told += [f"kernel  {in_words(found.rule.kernel, names)}"]
-    if np.ndim(found.mean):
-        return [*told, "", str(found.summary()), ""]
-    low, high = (f"{end:.{digits(found.mean, found.std)}g}" for end in found.interval(0.9))
-    mean = repr(found).removeprefix("Integral(").partition(",")[0]
+    if np.ndim(found.mean()):
+        return [*told, "", str(Summary(found.summary())), ""]  # problems were told as notes
+    low, high = (f"{end:.{digits(found.mean(), found.std())}g}" for end in found.interval(0.9))
+    mean = inside(found).partition(",")[0]
     return [*told, f"found   {mean}", f"90 %    {low} to {high}"]
 
 
-def _write(found: Integral, out: Path, plot: bool) -> list[Path]:
-    written = [out / name for name in ("integral.csv", "nodes.csv", "integral.png")[: 2 + plot]]
+def _write(found: Integral, out: Path) -> list[Path]:
+    written = [out / name for name in ("integral.csv", "nodes.csv", "integral.png")]
     with plainly():
         found.summary().to_csv(written[0])
         found.to_csv(written[1])
-        if plot:
-            found.plot().savefig(written[2], dpi=150)
+        found.plot().savefig(written[2], dpi=150)
     return written

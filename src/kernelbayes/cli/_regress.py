@@ -17,10 +17,13 @@ from ..embeddings import PosteriorWarning
 from ..regression import TaskTransformedGP
 from ..regression._mediated import warn_apart
 from ._columns import claimed, counted
+from ._files import results, tell_written
 from ._in_words import in_words
 from ._inputs import counts_rows, is_row_name, listed
-from ._kept import load_kept
-from ._refusal import Refusal, above_zero, check_figure, names, plainly, seed, target
+from ._kept import add_kept, check_settled, load_kept
+from ._options import above_zero, add_seed, names
+from ._predicting import check_own, columns_in_order
+from ._refusal import Refusal, plainly
 
 # Below this share of the prior's variance explained, a prediction is a guess.
 _LITTLE = 0.05
@@ -58,11 +61,8 @@ def add_command(commands: Any) -> None:
         "number, of z in standardised units (default: same)",
     )
     learn.add_argument("--ard", action="store_true", help="a lengthscale for each column")
-    learn.add_argument("--seed", type=seed, default=0, help="random seed (default: %(default)s)")
-    learn.add_argument("--save", metavar="NPZ", help="keep the learned model")
-    learn.add_argument(
-        "--load", "--model", metavar="NPZ", help="use a model that was kept, in place of --pairs and --task"
-    )
+    add_seed(learn)
+    add_kept(learn, "model", "--pairs and --task")
     use = command.add_argument_group("predicting")
     use.add_argument("--test", metavar="CSV", help="table of x to predict (default: that of --pairs)")
     use.add_argument("--out", metavar="CSV", help="write the table with mean, standard deviation and mediation")
@@ -80,11 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Learn or load, save, predict, report and write, as the arguments ask."""
     _check_together(arguments)
     read = [arguments.pairs, arguments.task, arguments.load, arguments.test]
-    out, saved = (target(path, read) for path in (arguments.out, arguments.save))
-    plots = [target(path, read) for path in _figure_names(arguments)]
-    _check_apart(out, saved, *plots)
-    for path in plots:
-        check_figure(path)
+    saved, out, *plots = results(read, [arguments.save, arguments.out], _figure_names(arguments))
     with plainly():
         samples = None if arguments.load else _samples(arguments)
         kept = _loaded(arguments.load) if arguments.load else None
@@ -96,8 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
             save(model, saved)
         _apply(model, roles, new, out)
         _draw(model, plots)
-    written = [path for path in (saved, out, *plots) if path]
-    print(f"written {', '.join(map(str, written))}" if written else "nothing written: --out and --plot name files")
+    tell_written([saved, out, *plots])
     return 0
 
 
@@ -112,10 +107,7 @@ def _mediator_noise(text: str) -> str | float:
 def _check_together(arguments: argparse.Namespace) -> None:
     """Refuse arguments that lack another or contradict it."""
     if arguments.load:
-        given = next((option for option in _LEARNING if getattr(arguments, option)), None)
-        if given:
-            option = given.replace("_", "-")
-            raise Refusal(f"--{option} was settled when the model of --load was learned; leave it out")
+        check_settled(arguments, "model", _LEARNING)
         if not arguments.test:
             raise Refusal("--load needs --test, a table of x to predict")
     elif not arguments.pairs or not arguments.task:
@@ -132,13 +124,6 @@ def _figure_names(arguments: argparse.Namespace) -> list[str]:
         return []
     first = Path(arguments.plot) if arguments.plot else Path(arguments.out).with_suffix(".png")
     return [str(first), str(first.with_name(f"{first.stem}-coverage{first.suffix}"))]
-
-
-def _check_apart(*paths: Path | None) -> None:
-    given = [path.resolve() for path in paths if path]
-    double = next((path for i, path in enumerate(given) if path in given[:i]), None)
-    if double is not None:
-        raise Refusal(f"{double.name} is named for two results; name two files")
 
 
 # ---------------------------------------------------------------------------------------- which column is what
@@ -337,17 +322,14 @@ def _read_new(samples: Samples | None, roles: Roles, arguments: argparse.Namespa
     table = read_table(arguments.test) if arguments.test else samples.pairs if samples else None
     assert table is not None  # one of the two was asked for
     X = _numbers(table, roles.inputs, "--inputs") if arguments.test or samples is None else samples.X
-    own = next((name for name in roles.outputs if name in table.names), None)
-    if out is not None and own is not None:
-        raise Refusal(f"{table.source} has a column {own!r}, as will the predictions; rename it")
+    check_own(table, roles.outputs, out)
     return New(table, X)
 
 
 def _apply(model: Any, roles: Roles, new: New, out: Path | None) -> None:
     """Predict a table, report and write."""
-    with warnings.catch_warnings():  # columns are in their order, and what is not known is told below
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        warnings.simplefilter("ignore", PosteriorWarning)
+    with columns_in_order(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", PosteriorWarning)  # what is not known is told below
         mean, std = model.predict(new.X, return_std=True)
         known = model.mediation(new.X)
     print(f"test    {new.table.source}: {counted(len(known), 'row')}, mediation {known.min():.2f} to {known.max():.2f}")

@@ -58,7 +58,7 @@ def run(out: Path, seed: int = 0) -> Report:
         "",
         f"{'root mean square error in metres':34}   along  across   {_LEVEL:.0%} interval holds",
         _row("regression on each reading alone", regression, truth),
-        *(_row(name, track.mean, truth, track.interval(_LEVEL)) for name, track in tracks.items()),
+        *(_row(name, track.mean(), truth, track.interval(_LEVEL)) for name, track in tracks.items()),
         "",
         "One reading fits two places, left and right of the middle line, and regression answers with the line between.",
         "The filter knows where the cart came from; it also had to do without ten of the readings.",

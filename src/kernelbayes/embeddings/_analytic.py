@@ -11,7 +11,7 @@ import numpy as np
 from .. import _check
 from .._typing import Array, ArrayLike, RandomState
 from ..kernels import Kernel, check_kernel
-from ..kernels._distributions import NoClosedForm, read_distribution
+from ..kernels._distributions import Distribution, NoClosedFormError, read_distribution
 from ..kernels._integrals import double_integral, mean_integral
 from . import _exact
 from ._mean import Embedding, MeanEmbedding, evaluate_function
@@ -22,7 +22,7 @@ class AnalyticEmbedding(Embedding):
     r"""The exact embedding :math:`\mu(x) = \int k(x, y)\, dP(y)` of a known distribution.
 
     `distribution` is a frozen `scipy.stats` normal, uniform or multivariate normal, a list of one-dimensional ones
-    (independent columns), or a `kb.Mixture`. Raises `kb.NoClosedForm` where the integral has no closed form here; `kb.embed`
+    (independent columns), or a `kb.Mixture`. Raises `kb.NoClosedFormError` where there is no closed form here; `kb.embed`
     falls back on samples instead. It takes part in inner products and distances with any other embedding, and is asked for
     numbers by the same methods as a `kb.MeanEmbedding`, which here are exact.
 
@@ -64,6 +64,10 @@ class AnalyticEmbedding(Embedding):
         """The mean (d,)."""
         return self.distribution.mean()
 
+    def std(self) -> Array:
+        """Standard deviations (d,)."""
+        return np.sqrt(np.diagonal(self.cov()))
+
     def cov(self) -> Array:
         """The covariance (d, d)."""
         return self.distribution.covariance()
@@ -103,15 +107,15 @@ class AnalyticEmbedding(Embedding):
         """The central interval holding `level` of the mass, as rows (lower, upper) of shape (2, d)."""
         return self.quantile(tails(level))
 
-    def density(self, grid: ArrayLike) -> Array:
+    def density(self, X: ArrayLike) -> Array:
         """The density (n,) at points (n, d)."""
-        return self.distribution.density(_check.vectors(grid, "grid", width=self.distribution.dimension))
+        return self.distribution.density(_check.vectors(X, "X", width=self.distribution.dimension))
 
     def mode(self) -> Array:
         """The maximum (d,) of the density; the centre where columns are uniform."""
         return _exact.mode(self.distribution)
 
-    def sample(self, n: int, random_state: RandomState = None) -> Array:
+    def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
         """Independent draws (n, d)."""
         return self.distribution.sample(_check.count(n, "n"), _check.generator(random_state))
 
@@ -131,7 +135,7 @@ class AnalyticEmbedding(Embedding):
 
 
 def embed(
-    distribution: Any, kernel: Kernel, *, samples: int = 10_000, random_state: RandomState = None
+    distribution: Any, kernel: Kernel, *, n: int = 10_000, random_state: RandomState = None
 ) -> AnalyticEmbedding | MeanEmbedding:
     """The embedding of a distribution: exact where a closed form is known, otherwise that of a sample.
 
@@ -145,8 +149,8 @@ def embed(
     """
     try:
         return AnalyticEmbedding(distribution, kernel)
-    except NoClosedForm as reason:
-        count = _check.count(samples, "samples", at_least=2)
+    except NoClosedFormError as reason:
+        count = _check.count(n, "n", at_least=2)
         points = _draw(distribution, count, _check.generator(random_state))
         embedding = MeanEmbedding(points, kernel=kernel)
         spread = float(kernel._diag(embedding.points).mean()) - embedding._inner(embedding)
@@ -163,4 +167,6 @@ def _draw(distribution: Any, count: int, rng: np.random.Generator) -> Array:
         return np.stack([np.reshape(_draw(part, count, rng), count) for part in distribution], axis=1)
     if hasattr(distribution, "rvs"):
         return distribution.rvs(size=count, random_state=rng)
+    if isinstance(distribution, Distribution):
+        return distribution.sample(count, rng)
     return distribution.sample(count, rng=rng)

@@ -60,7 +60,14 @@ class Decoding:
             array([5.])
         """
         X, w = self._vectors()
-        return w @ (X - w @ X if central else X) ** _check.count(order, "order")
+        order = _check.count(order, "order")
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = w @ (X - w @ X if central else X) ** order
+        if not np.isfinite(found).all():
+            raise ValueError(
+                f"the moment of order={order} is not a finite number; take points in larger units, or a lower order"
+            )
+        return found
 
     def cdf(self, x: ArrayLike, raw: bool = False) -> Array:
         """The distribution function of each column, the mass at or below x.
@@ -110,17 +117,17 @@ class Decoding:
         """The central interval holding `level` of the mass, as rows (lower, upper) of shape (2, d)."""
         return self.quantile(tails(level))
 
-    def density(self, grid: ArrayLike, bandwidth: float | None = None) -> Array:
+    def density(self, X: ArrayLike, bandwidth: float | None = None) -> Array:
         """Density at points by smoothing the weights with a normalised Gaussian of the given bandwidth.
 
         Negative values that signed weights leave are cut at zero, so that the whole may integrate to a little more than
         one. The default bandwidth of each column is the smaller of Scott's and Botev's: the first suits one hump, the second
         several (see `docs/guide/decoding.md`). Kanagawa (2016), equation 5.28.
         """
-        X, w = self._vectors()
-        grid = _check.vectors(grid, "grid", width=X.shape[1])
-        h = self._bandwidths(X, w, bandwidth)
-        values = matmul(Gaussian(h), grid, X, w) / np.prod(np.sqrt(2 * np.pi) * h)
+        points, w = self._vectors()
+        X = _check.vectors(X, "X", width=points.shape[1])
+        h = self._bandwidths(points, w, bandwidth)
+        values = matmul(Gaussian(h), X, points, w) / np.prod(np.sqrt(2 * np.pi) * h)
         return np.maximum(values, 0.0)
 
     def mode(self, method: str = "weight", bandwidth: float | None = None) -> Any:
@@ -154,8 +161,8 @@ class Decoding:
         """
         return nearest_point(self.kernel, self.points, relative(self.weights))
 
-    def mixture(self, k: int, random_state: RandomState = None) -> Mixture:
-        r"""A mixture of k normals fitted to the embedding, largest component first.
+    def mixture(self, components: int, random_state: RandomState = None) -> Mixture:
+        r"""A mixture of so many normals fitted to the embedding, largest component first.
 
         Under a Gaussian kernel it minimises the RKHS distance :math:`\|\sum_j \pi_j \mu_{N(m_j, S_j)} - \mu\|`, signed
         weights and all, from the best of several k-means and EM solutions on the positive weights; under other kernels
@@ -170,9 +177,9 @@ class Decoding:
             (array([0.8, 0.2]), [array([-2.]), array([2.])])
         """
         X, w = self._vectors()
-        return fit(self.kernel, X, w, _check.count(k, "k"), _check.generator(random_state))
+        return fit(self.kernel, X, w, _check.count(components, "components"), _check.generator(random_state))
 
-    def sample(self, n: int, random_state: RandomState = None) -> Array:
+    def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
         """Points drawn with replacement, with probability proportional to the positive weights.
 
         Negative weights are dropped, which biases what is drawn; points from herding follow the embedding more closely.

@@ -159,9 +159,9 @@ class Health:
         return replace(self, **each)
 
     @property
-    def problems(self) -> list[str]:
+    def problems(self) -> tuple[str, ...]:
         """What speaks against trusting the posterior, in words; empty when nothing does."""
-        return [*self._of_prior(), *self._of_observations()]
+        return (*self._of_prior(), *self._of_observations())
 
     @property
     def ok(self) -> bool:

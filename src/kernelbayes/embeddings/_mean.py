@@ -172,9 +172,9 @@ def evaluate_function(f: Callable[[Array], ArrayLike], points: Array) -> Array:
     """Values (n,) or (n, p) of a user's function at points, or a clear error."""
     if not callable(f):
         raise ValueError(f"f must be a function of points, got {type(f).__name__}")
-    values = np.asarray(f(points), dtype=np.float64)
+    values = _check._as_numbers(f(points), "the result of f")
     if values.ndim not in (1, 2) or len(values) != len(points):
         raise ValueError(f"f returned shape {values.shape} for {len(points)} points; one row per point was wanted")
     if not np.isfinite(values).all():
         raise ValueError("f returned NaN or infinite values")
-    return values
+    return _check.numbers(values, "the result of f")

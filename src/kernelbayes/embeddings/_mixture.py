@@ -38,7 +38,7 @@ def fit(kernel: Kernel, X: Array, w: Array, k: int, rng: np.random.Generator) ->
     positive /= positive.sum()
     distinct = len(np.unique(X[positive > 0], axis=0))
     if k > distinct:
-        raise ValueError(f"k={k} components need as many distinct points with positive weight; there are {distinct}")
+        raise ValueError(f"components={k} need as many distinct points with positive weight; there are {distinct}")
     unit = np.sqrt(positive @ (X - positive @ X) ** 2)
     unit = np.where(unit > 0, unit, 1.0)
     scaled = X / unit

@@ -25,7 +25,7 @@ def heaviest_point(points: Array, w: Array) -> Any:
     try:
         _, first, group = np.unique(points, axis=0, return_index=True, return_inverse=True)
         row = first[np.bincount(group.ravel(), w).argmax()]
-    except TypeError:  # objects without an order
+    except (TypeError, ValueError):  # objects without an order, or arrays, of which equality is no one answer
         row = w.argmax()
     return points[row].copy() if points.ndim > 1 else points[row]
 

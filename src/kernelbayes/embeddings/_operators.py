@@ -17,7 +17,7 @@ import numpy as np
 from .. import _check
 from .._linalg import eigh, singular_values
 from .._typing import Array, ArrayLike
-from ..features import Exact, Recipe
+from ..features import Exact, Recipe, check_recipe
 from ..kernels import Kernel, check_kernel, dense_gram
 from ._mean import MeanEmbedding, evaluate_function
 
@@ -57,7 +57,7 @@ class CrossCovariance:
     ):
         self.kernel_x, self.kernel_y = check_kernel(kernel_x, "kernel_x"), check_kernel(kernel_y, "kernel_y")
         self.x, self.y = kernel_x._check(X, "X"), kernel_y._check(Y, "Y")
-        if coefficients is not None and np.ndim(coefficients) == 2:
+        if coefficients is not None and _check.table(coefficients, "coefficients").ndim == 2:
             self.coefficients = _check.vectors(coefficients, "coefficients")
             if self.coefficients.shape != (len(self.x), len(self.y)) or centred:
                 raise ValueError("a matrix of coefficients needs shape (len(X), len(Y)) and centred=False")
@@ -67,7 +67,7 @@ class CrossCovariance:
             total = float(self.coefficients.sum())
             if centred and abs(total) <= 1e-10 * np.abs(self.coefficients).sum():
                 raise ValueError(f"the coefficients sum to {total:.3g}, so there is no mean to centre on")
-        self.centred, self.features = centred, features
+        self.centred, self.features = centred, check_recipe(features)
 
     def _times(self, V: Array) -> Array:
         """`B V`, without forming a diagonal B."""
@@ -106,6 +106,7 @@ class CrossCovariance:
 
     def singular_values(self, count: int | None = None) -> Array:
         """The largest singular values, in falling order."""
+        count = None if count is None else _check.count(count, "count")
         F, V = _factor(self.features, self.kernel_x, self.x), _factor(self.features, self.kernel_y, self.y)
         return singular_values(F.T @ self._times(V))[:count]
 
@@ -142,8 +143,9 @@ class Covariance(CrossCovariance):
         centred: bool = True,
         features: Recipe | None = None,
     ):
-        if weights is not None and np.ndim(weights) > 1:
-            raise ValueError(f"weights has shape {np.shape(weights)} where one number per point was wanted")
+        weights = None if weights is None else _check.numbers(weights, "weights")
+        if weights is not None and weights.ndim != 1:
+            raise ValueError(f"weights has shape {weights.shape} where one number per point was wanted")
         super().__init__(X, X, kernel, kernel, coefficients=weights, centred=centred, features=features)
         self.weights, self.kernel = self.coefficients, kernel
 
@@ -158,11 +160,17 @@ class Covariance(CrossCovariance):
 
     def eigenvalues(self, count: int | None = None) -> Array:
         """The largest eigenvalues, in falling order."""
+        count = None if count is None else _check.count(count, "count")
         return self._eigen()[2][:count]
 
-    def eigenfunctions(self, X: ArrayLike, count: int = 1) -> Array:
-        """The leading eigenfunctions at points, (n, count), scaled to unit mean square under the sample."""
+    def eigenfunctions(self, X: ArrayLike, count: int | None = None) -> Array:
+        """The first `count` eigenfunctions at points, (n, count), scaled to unit mean square under the sample.
+
+        Without `count`, all that rounding leaves.
+        """
         features, mean, values, vectors = self._eigen()
-        if count > (values > 1e-12 * values[0]).sum():
-            raise ValueError(f"count={count} exceeds the numerical rank {(values > 1e-12 * values[0]).sum()}")
+        rank = int((values > 1e-12 * values[0]).sum())
+        count = max(rank, 1) if count is None else _check.count(count, "count")
+        if count > rank:
+            raise ValueError(f"count={count} exceeds the numerical rank {rank}")
         return (features.transform(X) - mean) @ vectors[:, :count] / np.sqrt(values[:count])

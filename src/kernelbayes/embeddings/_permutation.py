@@ -47,10 +47,10 @@ def _two_samples(X: ArrayLike, Y: ArrayLike, kernel: Kernel | None) -> tuple[Arr
         X, Y = _check.vectors(X, "X"), _check.vectors(Y, "Y")
         if X.shape[1] != Y.shape[1]:
             raise ValueError(f"X has {X.shape[1]} columns but Y has {Y.shape[1]}")
-        kernel = default_kernel(np.concatenate([X, Y]), "the pooled sample")
+        kernel = default_kernel(np.concatenate([X, Y]), "the pooled sample of X and Y")
     X, Y = check_kernel(kernel)._check_pair(X, Y)
     if len(X) < 2 or len(Y) < 2:
-        raise ValueError(f"each sample needs at least two points, got {len(X)} and {len(Y)}")
+        raise ValueError(f"X and Y need at least two points each, got {len(X)} and {len(Y)}")
     return X, Y, kernel
 
 

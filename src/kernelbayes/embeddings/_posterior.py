@@ -27,6 +27,11 @@ class Posterior(MeanEmbedding):
         super().__init__(points, weights, kernel)
         self.health = health
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Sentences to read before the posterior is believed; empty if there is nothing to say."""
+        return self.health.problems
+
     def __repr__(self) -> str:
         return f"Posterior({len(self)} points, {self.health})"
 
@@ -72,6 +77,11 @@ class Posteriors:
         if not name.startswith("_") and hasattr(Posterior, name):
             raise AttributeError(f"{name} is asked of one posterior: take posteriors[i] of these {len(self)}")
         raise AttributeError(f"'Posteriors' object has no attribute {name!r}")
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Sentences to read before the posteriors are believed; empty if there is nothing to say."""
+        return self.health.problems
 
     def __repr__(self) -> str:
         return f"Posteriors({len(self)} observations, {self.weights.shape[1]} points, {self.health})"

@@ -15,7 +15,7 @@ from .._typing import Array
 from ..features import Features
 from ..features._landmark import DenseFeatures, LandmarkFeatures
 from ..kernels import Gaussian, Kernel, matmul
-from ..kernels._distributions import Distribution, NoClosedForm, is_distribution
+from ..kernels._distributions import Distribution, NoClosedFormError, is_distribution
 from ..kernels._integrals import mean_integral
 from ._analytic import AnalyticEmbedding, embed
 from ._mean import Embedding, MeanEmbedding
@@ -49,7 +49,7 @@ def read_weighted(value: Any, kernel: Kernel | None, *, name: str, draws: int, r
     distribution = None
     if isinstance(value, AnalyticEmbedding) or is_distribution(value):
         value = value.distribution if isinstance(value, AnalyticEmbedding) else value
-        value = embed(value, kernel or Gaussian(1.0), samples=DRAWS, random_state=rng)
+        value = embed(value, kernel or Gaussian(1.0), n=DRAWS, random_state=rng)
         if isinstance(value, AnalyticEmbedding):
             distribution = value.distribution
             value = distribution.sample(draws, rng)
@@ -85,7 +85,7 @@ def _values(features: LandmarkFeatures | DenseFeatures, sample: Weighted) -> Arr
     if sample.distribution is not None:
         try:
             return mean_integral(features.kernel, sample.distribution, features.points)
-        except NoClosedForm:
+        except NoClosedFormError:
             pass
     points, weights = _points(features, sample)
     if points.shape[1:] != features.points.shape[1:]:

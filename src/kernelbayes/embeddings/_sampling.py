@@ -312,13 +312,13 @@ def resample(
 def herd_subset(
     X: ArrayLike,
     Y: ArrayLike,
-    size: int,
+    n: int,
     *,
     kernel: Kernel | None = None,
     target_kernel: Kernel | None = None,
     refine: int = 0,
 ) -> Array:
-    r"""Choose pairs that stand for all: indices (size,) of distinct pairs (x_i, y_i), the most useful first.
+    r"""Choose pairs that stand for all: indices (n,) of distinct pairs (x_i, y_i), the most useful first.
 
     The pairs are herded under the product kernel :math:`k(x, x')\, \ell(y, y')`, so that the embedding of their joint
     distribution follows that of all pairs. Any rule that learns from pairs can then learn from `X[found], Y[found]`.
@@ -327,7 +327,7 @@ def herd_subset(
 
     Args:
         X, Y: the pairs; vectors, or whatever the kernels take.
-        size: how many pairs to choose.
+        n: how many pairs to choose.
         kernel, target_kernel: of x and of y; Gaussian with the median distance if not given.
         refine: sweeps of exchanges to follow, as in `MeanEmbedding.herd`.
 
@@ -346,12 +346,12 @@ def herd_subset(
     kernel, X = _side(X, kernel, "X", "kernel")
     target_kernel, Y = _side(Y, target_kernel, "Y", "target_kernel")
     _check.same_length(X, Y, "X", "Y")
-    size = _check.count(size, "size")
+    n = _check.count(n, "n")
     refine = _check.count(refine, "refine", at_least=0)
-    if size > len(X):
-        raise ValueError(f"size={size} exceeds the {len(X)} pairs that there are")
+    if n > len(X):
+        raise ValueError(f"n={n} exceeds the {len(X)} pairs that there are")
     pool = Pool((kernel, X), (target_kernel, Y))
-    return herd(pool, pool.embed(np.full(len(X), 1.0 / len(X))), size, repeat=False, sweeps=refine)
+    return herd(pool, pool.embed(np.full(len(X), 1.0 / len(X))), n, repeat=False, sweeps=refine)
 
 
 def _side(points: ArrayLike, kernel: Kernel | None, name: str, kernel_name: str) -> tuple[Kernel, Array]:

@@ -61,7 +61,7 @@ def _botev(x: Array, mass: Array, size: float) -> float | None:
 
     low, high = x[np.minimum(np.searchsorted(np.cumsum(mass), [0.005, 0.995]), len(x) - 1)]
     margin = 0.2 * (high - low)
-    if margin <= 0:
+    if margin <= _BINS * np.spacing(max(abs(low), abs(high))):  # equal, or apart by rounding: too few numbers for bins
         return None
     histogram, _ = np.histogram(x, _BINS, (low - margin, high + margin), weights=mass)
     squares = (0.5 * np.asarray(fft.dct(histogram / histogram.sum()))[1:]) ** 2

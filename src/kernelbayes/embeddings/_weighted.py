@@ -9,6 +9,8 @@ largest below it, clipped to [0, 1].
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import _check
@@ -31,11 +33,17 @@ def relative(weights: Array) -> Array:
     return weights / total
 
 
-def tails(level: float) -> list[float]:
-    """The two levels between which the central interval of a given mass lies."""
+def level_of(level: Any) -> float:
+    """The mass of an interval, checked."""
     level = _check.scalar(level, "level")
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level:g}")
+    return level
+
+
+def tails(level: float) -> list[float]:
+    """The two levels between which the central interval of a given mass lies."""
+    level = level_of(level)
     return [0.5 - level / 2, 0.5 + level / 2]
 
 

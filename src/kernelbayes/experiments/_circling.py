@@ -17,9 +17,10 @@ A second set of runs tries a grid of settings and picks by the error on the test
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from ._estimates import show
 from ._expected import expected_warnings
 from ._figures import ACCENT, FAINT, GOLD, GREEN, INK, SECOND, curves, few_ticks, panels
 from ._result import Claim, Result, Table, columns, verdict
-from ._study import Runs, Study
+from ._study import Once, Runs, Study
 from ._systems import Circle, Sequence, simulate
 
 METHODS = {
@@ -70,11 +71,11 @@ def _filtered(model: KernelBayesFilter, train: Sequence, test: Sequence) -> tupl
     """The error of a kernel filter and the seconds of learning and filtering."""
     start = time.perf_counter()
     with expected_warnings():
-        found = model.fit(train.observations, train.states).filter(test.observations).mean
+        found = model.fit(train.observations, train.states).filter(test.observations).mean()
     return _error(found, test), time.perf_counter() - start
 
 
-def once(system: Circle, settings: Mapping[str, Any], rng: np.random.Generator) -> dict[str, float]:
+def _once(system: Circle, settings: Mapping[str, Any], rng: np.random.Generator) -> dict[str, float]:
     """Errors and seconds of all methods on one pair of sequences."""
     train, test = _sequences(system, settings, rng)
     numbers = {}
@@ -91,8 +92,8 @@ def once(system: Circle, settings: Mapping[str, Any], rng: np.random.Generator) 
     return numbers
 
 
-def by_hand(system: Circle, settings: Mapping[str, Any], rng: np.random.Generator) -> dict[str, float]:
-    """Errors of both rules under every setting of a grid, on the same sequences as `once`."""
+def _by_hand(system: Circle, settings: Mapping[str, Any], rng: np.random.Generator) -> dict[str, float]:
+    """Errors of both rules under every setting of a grid, on the same sequences as `_once`."""
     train, test = _sequences(system, settings, rng)
     wide, latent_wide = median_lengthscale(train.observations), median_lengthscale(train.states)
     numbers = {}
@@ -115,8 +116,8 @@ def by_hand(system: Circle, settings: Mapping[str, Any], rng: np.random.Generato
     return numbers
 
 
-def run_on(study: Study, scenario: Scenario, once: Any, by_hand: Any) -> Result:
-    """Figure 2 for one system; the functions are the two above, bound to that system."""
+def run_on(study: Study, scenario: Scenario) -> Result:
+    """Figure 2 for one system: errors over training lengths, paired tests, and the automatic choice beside a grid."""
     lengths = [100, 300] if study.quick else [100, 300, 500, 700, 900]
     settings = {
         "lengths": lengths,
@@ -134,11 +135,16 @@ def run_on(study: Study, scenario: Scenario, once: Any, by_hand: Any) -> Result:
         "prior_regs": [1e-3] if study.quick else [1e-4, 1e-3, 1e-2],
         "repeats": 3 if study.quick else 8,
     }
-    runs = study.repeat(once, settings, [{"n": n} for n in lengths], paired=True)
-    hand = study.repeat(by_hand, grid, [{"n": grid["n"]}], paired=True)
+    runs = study.repeat(_on(scenario, _once), settings, [{"n": n} for n in lengths], paired=True)
+    hand = study.repeat(_on(scenario, _by_hand), grid, [{"n": grid["n"]}], paired=True)
     tables = [_error_table(runs), _pair_table(runs), _hand_table(runs, hand)]
     figures = [study.save(_figure(runs, scenario.name))]
     return Result({**settings, "grid": grid}, tables, claims(runs, hand, scenario), figures, runs, [_note(runs)])
+
+
+def _on(scenario: Scenario, once: Callable[..., dict[str, float]]) -> Once:
+    """One of the functions above on the system of a scenario, with its name, which saved repeats are known by."""
+    return functools.update_wrapper(functools.partial(once, scenario.system), once)
 
 
 # ------------------------------------------------------------------------------------------------------ tables

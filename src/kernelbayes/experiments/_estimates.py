@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
 def show(number: Any, digits: int = 3, *, padded: bool = False) -> str:
     """A number with a few significant digits, the last of them written out even if it is zero where `padded`."""
     number = float(number)
-    if 10 ** (digits - 1) <= abs(number) < 1e5 or (number.is_integer() and abs(number) < 1e5):
+    if 10 ** (digits - 1) <= abs(number) < 1e5 or (number.is_integer() and abs(number) < 1e5 and not padded):
         return f"{number:.0f}"
     return f"{number:#.{digits}g}" if padded and np.isfinite(number) else f"{number:.{digits}g}"
 

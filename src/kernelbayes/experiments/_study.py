@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import progress_bar
 from .._typing import Array
 from ._estimates import Estimate, mean
 
@@ -80,24 +81,18 @@ class Study:
             cases: what is varied, such as `[{"n": 50}, {"n": 100}]`.
             paired: whether all cases of a repeat start from the same random numbers.
         """
-        from tqdm.auto import tqdm
-
         function = getattr(once, "__qualname__", "")  # which a partial function does not have
         journal = _Journal(self.journal, _digest([self.name, function, settings, list(cases), paired]))
         done = journal.read()
         wanted = [(r, c) for r in range(settings["repeats"]) for c in range(len(cases))]
         left = [cell for cell in wanted if cell not in done]
-        bar = tqdm(
-            left,
-            desc=self.name,
-            total=len(wanted),
-            initial=len(wanted) - len(left),
-            disable=None if self.progress else True,
-        )
-        for r, c in bar:
-            start = time.perf_counter()
-            numbers = once({**settings, **cases[c]}, self.generator(r, 0 if paired else c))
-            done[r, c] = journal.add(r, c, cases[c], numbers, time.perf_counter() - start)
+        shown = None if self.progress else False
+        with progress_bar(len(wanted), self.name, shown, done=len(wanted) - len(left)) as bar:
+            for r, c in left:
+                start = time.perf_counter()
+                numbers = once({**settings, **cases[c]}, self.generator(r, 0 if paired else c))
+                done[r, c] = journal.add(r, c, cases[c], numbers, time.perf_counter() - start)
+                bar.update()
         return Runs.gather(cases, [done[cell] for cell in wanted], fresh=len(left))
 
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-
 from . import _circling
 from ._result import Result
 from ._study import Study
@@ -18,14 +13,6 @@ SOURCE = "Xu et al. (2022), section 5.2 and figure 2 (oscillatory)"
 _SCENARIO = _circling.Scenario("Oscillatory", OSCILLATORY, kalman_ahead=False)
 
 
-def _once(settings: Mapping[str, Any], rng: np.random.Generator) -> dict[str, float]:
-    return _circling.once(OSCILLATORY, settings, rng)
-
-
-def _by_hand(settings: Mapping[str, Any], rng: np.random.Generator) -> dict[str, float]:
-    return _circling.by_hand(OSCILLATORY, settings, rng)
-
-
 def run(study: Study) -> Result:
     """Errors over training lengths, paired tests, and the automatic choice beside a grid."""
-    return _circling.run_on(study, _SCENARIO, _once, _by_hand)
+    return _circling.run_on(study, _SCENARIO)

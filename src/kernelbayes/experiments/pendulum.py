@@ -100,7 +100,7 @@ def _once(settings: Mapping[str, Any], rng: np.random.Generator) -> dict[str, fl
             numbers |= _timed(name, steps, test, settings)
         guess = KernelBayesFilter("iw", tune=0, random_state=0)
         guess.fit(steps.observations, steps.states, transitions=(steps.states, steps.after), ordered=False)
-        numbers["iw"] = _angle_error([track.mean for track in guess.filter(seen)], test)
+        numbers["iw"] = _angle_error([track.mean() for track in guess.filter(seen)], test)
     numbers["observed"] = _angle_error(seen, test)
     found = [particle_filter(pendulum, y, rng, particles=settings["particles"]) for y in seen]
     return {
@@ -117,7 +117,7 @@ def _timed(name: str, steps: _Steps, test: list[Sequence], settings: Mapping[str
     model.fit(steps.observations, steps.states, transitions=(steps.states, steps.after), ordered=False)
     model.step(None)  # what is made on first use belongs to learning
     learned = time.perf_counter()
-    found = [track.mean for track in model.filter([e.observations for e in test])]
+    found = [track.mean() for track in model.filter([e.observations for e in test])]
     done = time.perf_counter()
     return {name: _angle_error(found, test), f"{name}_learn": learned - start, f"{name}_run": done - learned}
 

@@ -104,13 +104,13 @@ def _monte_carlo(name: str, model: StateSpace, log: Sequence, chosen: Mapping[st
     return KernelMonteCarloFilter(
         model.transition,
         model.initial,
+        "kbr",
         _scaled(chosen["kmcf_kernel"], log.observations),
         _scaled(chosen["kmcf_latent"], log.states),
+        recipe,
+        recipe,
         chosen["kmcf_reg"],
         chosen["kmcf_prior_reg"],
-        rule="kbr",
-        features=recipe,
-        latent_features=recipe,
         subset=size if kind == "sub" else None,
         tune=0,
         random_state=0,
@@ -160,10 +160,10 @@ def _once(settings: Mapping[str, Any], rng: np.random.Generator) -> dict[str, fl
     with expected_warnings():
         for name in ("kmcf", "low20", "low10", "sub100", "sub50"):
             fitted = _monte_carlo(name, model, log, chosen)
-            measure(name, lambda fitted=fitted: fitted.filter(test.observations, test.controls).mean)
+            measure(name, lambda fitted=fitted: fitted.filter(test.observations, test.controls).mean())
         kbf = _bayes_filter(log, simulate(model, settings["transitions"] + 1, of_steps), chosen)
         kbf.step(None)  # what is made on first use is not part of the time
-        measure("kbf", lambda: kbf.filter(test.observations, test.controls).mean)
+        measure("kbf", lambda: kbf.filter(test.observations, test.controls).mean())
     neighbours = NeighbourLikelihood.chosen(model, log, rng)
     measure("knn", lambda: particles(neighbours))
     process = ProcessLikelihood(log.states, log.observations)

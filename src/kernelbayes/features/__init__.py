@@ -1,6 +1,6 @@
 """Representations of a sample: recipes, the features they make, and the Gram matrices they imply."""
 
-from ._base import Features, Recipe, kernel_for
+from ._base import Features, Recipe, check_recipe, kernel_for
 from ._explicit import Neural, OneHot, RandomFourier
 from ._landmark import (
     DenseFeatures,
@@ -25,6 +25,7 @@ __all__ = [
     "Recipe",
     "Streamed",
     "Subspace",
+    "check_recipe",
     "default_recipe",
     "factored",
     "kernel_for",

@@ -9,6 +9,7 @@ representation.
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -67,3 +68,12 @@ def kernel_for(recipe: Recipe | None, kernel: Kernel | None) -> Kernel | None:
     if own is not None and kernel is not None:
         raise ValueError(f"features={type(recipe).__name__}(...) brings its own kernel; leave kernel=None")
     return kernel if own is None else own
+
+
+def check_recipe(features: Any, name: str = "features") -> Recipe | None:
+    """Refuse what is neither a way to represent points nor None, with one that is."""
+    if features is not None and not isinstance(features, Recipe):
+        raise ValueError(
+            f"{name} must be a representation such as kb.Subspace(500) or None, got {type(features).__name__}"
+        )
+    return features

@@ -94,7 +94,7 @@ class OneHot(Recipe):
 
     def _fit(self, kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Features, Gram]:
         if not isinstance(kernel, Delta):
-            raise ValueError(f"one-hot features represent kb.Delta(), not {type(kernel).__name__}")
+            raise ValueError(f"one-hot features represent the kernel kb.Delta(), not {type(kernel).__name__}")
         if X.ndim == 2 and X.shape[1] != 1:
             raise ValueError(f"one-hot features take one column of labels, got {X.shape[1]}")
         features = OneHotFeatures(kernel, 0.0, np.unique(X))

@@ -32,6 +32,7 @@ from .._linalg import (
     pivoted_cholesky,
     solve_lower,
 )
+from .._progress import progress_bar
 from .._typing import AnyArray, Array, ArrayLike
 from ..kernels import Kernel, dense_gram, gram_blocks
 from ._base import Features, Recipe
@@ -108,7 +109,7 @@ class Streamed(eqx.Module):
 
     features: LandmarkFeatures
     points: Array
-    progress: bool = eqx.field(static=True, default=False)  # show a bar while fitting
+    progress: bool | None = eqx.field(static=True, default=False)  # show a bar while fitting
 
     @property
     def size(self) -> int:
@@ -177,14 +178,12 @@ class Streamed(eqx.Module):
     def _whiten(self, A: Array) -> Array:
         return solve_lower(self.features.factor, A) if self.features.whitened else A
 
-    def _blocks(self, progress: bool = False) -> Iterator[tuple[slice, Array]]:
+    def _blocks(self, progress: bool | None = False) -> Iterator[tuple[slice, Array]]:
         blocks = gram_blocks(self.features.kernel, self.points, self.features.points)
-        if not progress:
+        if progress is False:
             yield from blocks
             return
-        from tqdm.auto import tqdm
-
-        with tqdm(total=self.size, desc="fitting", unit=" points", unit_scale=True) as bar:
+        with progress_bar(self.size, "fitting", progress, unit=" points") as bar:
             for rows, G in blocks:
                 yield rows, G
                 bar.update(rows.stop - rows.start)

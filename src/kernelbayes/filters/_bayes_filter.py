@@ -1,13 +1,12 @@
 """The kernel Bayes filter as an estimator: logged examples in, tracks of states out.
 
 Xu et al. (2022), section 4 and Algorithm 2; Gebhardt et al. (2015), section 4, for the rule "subspace". The algebra is in
-`_dynamics`, `_correction` and `_recursion`; here are checks, defaults and the choice of settings.
+`_dynamics`, `_correction` and `_recursion`; here are checks, defaults and the choice of settings. It is longer than other
+files for the words on each argument of five methods; what it shares with the other filter is in `_observing` and `_tuning`.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _check
 from .._estimator import check_kinds
 from .._typing import Array, ArrayLike, RandomState
-from ..embeddings import Weighted, mean_coordinates, read_weighted
+from ..embeddings import Weighted, mean_coordinates
 from ..features import Recipe, Subspace, kernel_for
 from ..kernels import Kernel
 from ..rules.bayes import RULES
@@ -25,7 +24,7 @@ from ._belief import Belief, DeferredTrack
 from ._dynamics import Log
 from ._observing import Observing
 from ._recursion import Corrected, Observed, Recursion, Run, Settings
-from ._sequences import Training, column_names, read_log, several
+from ._sequences import Training, column_names, read_log
 from ._smoother import Smoother, reversed_log
 from ._track import Track, TrackDiagnostics
 from ._tuning import Candidate, Given, candidate, choose, folds
@@ -56,7 +55,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
             prediction), or None (as the papers print them).
         tune: how many settings to try, on stretches left out of the log, for whatever was not given above; 0 for first
             guesses.
-        progress: show a progress bar while tuning; by default in a terminal.
+        progress: show a bar while tuning; None: on a terminal when it takes more than a moment.
         random_state: seed for whatever is drawn at random.
 
     Attributes:
@@ -77,7 +76,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
         >>> track = kbf.filter(observations[300:])
         >>> bool(track.score(states[300:]).mse < 0.5 * ((observations[300:] - states[300:]) ** 2).sum(1).mean())
         True
-        >>> kbf.predict(3).mean.shape  # three steps beyond the last observation
+        >>> kbf.predict(3).mean().shape  # three steps beyond the last observation
         (3, 2)
     """
 
@@ -189,21 +188,18 @@ class KernelBayesFilter(Observing, BaseEstimator):
         searched = self._candidate(training.log)
         rng = np.random.default_rng(self._seed)
         held = folds(training.log, training.lengths, training.controls, rng)
-        free = len(searched.start) > 0 or self.reg is None
         self.score_, self.trials_ = float("nan"), 0
         settings = searched.make(searched.start)
         numeric = self.points_.ndim == 2 and self.points_.dtype.kind == "f"
         if self.tune and held and numeric:
-            with _bar(self.tune if free else 1, self.progress) as bar:
-                chosen = choose(
-                    searched,
-                    held,
-                    self._recursion_of,
-                    reg=self.reg is None,
-                    budget=self.tune if free else 1,
-                    report=lambda trial, score: (bar.update(), bar.set_postfix(score=f"{score:.3f}")),
-                )
-            settings, self.score_, self.trials_ = chosen
+            settings, self.score_, self.trials_ = choose(
+                searched,
+                held,
+                self._recursion_of,
+                reg=self.reg is None,
+                budget=self.tune,
+                progress=self.progress,
+            )
         self.kernel_, self.latent_kernel_, self.control_kernel_ = settings[:3]
         self.reg_, self.prior_reg_, self.transition_reg_ = map(float, settings[3:])
 
@@ -341,20 +337,15 @@ class KernelBayesFilter(Observing, BaseEstimator):
 
     def _read_sequences(self, observations: Any, controls: Any) -> tuple[list[Observed], bool]:
         check_is_fitted(self, "reg_")
-        one = not several(observations, self._point_dims)
         if (controls is None) != (self.controls_ is None):
             lacking = (
                 "without controls" if self.controls_ is None else "with controls: pass those of the new sequence too"
             )
             raise ValueError(f"the filter was fitted {lacking}")
-        many: Sequence[Any] = [observations] if one else observations
-        acting: Sequence[Any] = [controls] * len(many) if one or controls is None else controls
-        if len(acting) != len(many):
-            raise ValueError(f"observations holds {len(many)} sequences but controls {len(acting)}")
-        names = ["observations"] if one else [f"observations[{i}]" for i in range(len(many))]
+        seen, one = self._seen_with(controls, observations)
         return [
             Observed(f, present, None if U is None else self._read_controls(U, len(present)), novelty)
-            for (f, present, novelty), U in zip(self._seen(many, names), acting, strict=True)
+            for (f, present, novelty), U in seen
         ], one
 
     def _read_control(self, control: ArrayLike | None) -> Array | None:
@@ -373,17 +364,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
         return rows
 
     def _read_initial(self, initial: Any) -> Weighted | None:
-        if initial is None:
-            return None
-        with warnings.catch_warnings():  # samples where there is no closed form are good enough here
-            warnings.simplefilter("ignore", UserWarning)
-            rng = np.random.default_rng(self._seed)
-            read = read_weighted(initial, self.latent_kernel_, name="initial", draws=_INITIAL_DRAWS, rng=rng)
-        if read.points.shape[1:] != self.points_.shape[1:]:
-            raise ValueError(
-                f"initial is on points of shape {read.points.shape[1:]}, states have {self.points_.shape[1:]}"
-            )
-        return read
+        return None if initial is None else self._weighted(initial, _INITIAL_DRAWS, np.random.default_rng(self._seed))
 
     def _mean_of(self, start: Any) -> Array:
         """Coordinates (1, r) of the belief from which to predict."""
@@ -443,9 +424,3 @@ class KernelBayesFilter(Observing, BaseEstimator):
             total=float(corrected.total[0]) if observed else 1.0,
             novelty=novelty,
         )
-
-
-def _bar(total: int, progress: bool | None) -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(total=total, desc="tuning", leave=False, disable=None if progress is None else not progress)

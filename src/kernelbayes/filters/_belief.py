@@ -79,10 +79,10 @@ class DeferredTrack(Track):
         self._form, self._known = form, known
         self.times = check_times(times, len(mean))
         self.names = check_names(names, points)
-        vars(self)["mean"] = mean
+        self._mean = mean
 
     def __len__(self) -> int:
-        return len(self.mean)
+        return len(self._mean)
 
     @cached_property
     def weights(self) -> Array:  # type: ignore[override]

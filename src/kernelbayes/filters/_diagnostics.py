@@ -32,9 +32,9 @@ class TrackDiagnostics:
 
     Example:
         >>> import numpy as np, kernelbayes as kb
-        >>> d = kb.TrackDiagnostics.of(np.full((4, 10), 0.1), novelty=[0.2, 0.3, 7.0, 0.1])
+        >>> d = kb.filters.TrackDiagnostics.of(np.full((4, 10), 0.1), novelty=[0.2, 0.3, 7.0, 0.1])
         >>> d.ok, d.problems
-        (False, ['1 of 4 observations outside the training observations (first: step 2, novelty 7)'])
+        (False, ('1 of 4 observations outside the training observations (first: step 2, novelty 7)',))
     """
 
     observed: Array
@@ -61,11 +61,11 @@ class TrackDiagnostics:
         return TrackDiagnostics(*(np.atleast_1d(getattr(self, field.name)[steps]) for field in fields(self)))
 
     @property
-    def problems(self) -> list[str]:
+    def problems(self) -> tuple[str, ...]:
         """What speaks against trusting the track, in words; empty when nothing does."""
         numbers = (self.total, self.ess, self.negative_mass)
         found = [] if all(np.isfinite(values).all() for values in numbers) else ["numbers have overflowed"]
-        return found + [_described(*test) for test in self._tests() if test[0].any()]
+        return tuple(found + [_described(*test) for test in self._tests() if test[0].any()])
 
     @property
     def ok(self) -> bool:

@@ -6,8 +6,7 @@ here are checks, defaults and the choice of settings.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -18,20 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _check
 from .._estimator import check_kinds
 from .._typing import Array, ArrayLike, RandomState
-from ..embeddings import Embedding, Weighted, herd_subset, read_weighted
+from ..embeddings import Embedding, Weighted, herd_subset
 from ..features import Recipe, kernel_for
 from ..kernels import Kernel
 from ..kernels._distributions import is_distribution
 from ..rules.bayes import RULES
-from ._bayes_filter import _bar
 from ._belief import Belief
 from ._correction import Corrected
 from ._dynamics import Log
 from ._observing import Observing
 from ._particles import Now, ParticleRecursion, ParticleRun, Particles
 from ._recursion import Observed, Settings
-from ._samplers import BACKENDS, Sampler, arguments, draw_initial
-from ._sequences import read_log, several
+from ._samplers import BACKENDS, Sampler, arguments, draw_initial, try_out
+from ._sequences import numbered, read_log
 from ._track import Track, TrackDiagnostics
 from ._tuning import Given, candidate, choose, folds
 from ._walks import walks
@@ -40,8 +38,6 @@ _TUNE = 15
 _HERDED = 50
 # Particles while settings are compared.
 _TUNING_PARTICLES = 200
-# The share of states that a transition may take out of their range, widened by as much on both sides.
-_MOST_LOST = 0.5
 _RULES = tuple(name for name, rule in RULES.items() if rule.joint == "pairs")
 
 
@@ -59,16 +55,16 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             `f(rng, states)`, `f(rng, states, control)`.
         initial: belief about the first state: `f(rng, m)`, samples, an embedding, a scipy.stats distribution or a list of
             them, one for each column. By default the states of the pairs.
+        rule: how an observation corrects the belief: "kbr", the paper's, "iw" or "kbr-b1"; see `kb.KernelBayesRule`.
         kernel: of observations. By default Gaussian.
         latent_kernel: of states. By default Gaussian, each column scaled by its own spread.
-        reg: regulariser of the correction, as in `kb.KernelBayesRule`: delta of the paper. The weights of the prior on the
-            pairs are scaled to sum to one before.
-        prior_reg: regulariser of the step from the particles to the pairs: epsilon of the paper.
-        rule: how an observation corrects the belief: "kbr", the paper's, "iw" or "kbr-b1"; see `kb.KernelBayesRule`.
         features: representation of observations. By default the kernel down to a tolerance far below `reg`;
             `kb.IncompleteCholesky(20)` here and for the states makes the time of a step linear in the number of pairs
             (Algorithm 5, in a form that inverts nothing that may be singular).
         latent_features: representation of states.
+        reg: regulariser of the correction, as in `kb.KernelBayesRule`: delta of the paper. The weights of the prior on the
+            pairs are scaled to sum to one before.
+        prior_reg: regulariser of the step from the particles to the pairs: epsilon of the paper.
         particles: how many. By default as many as there are pairs.
         herded: how many points are herded at most; particles beyond are copies of them, which the transition parts
             (section 3.3).
@@ -79,7 +75,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             of JAX in double precision.
         tune: how many settings to try, on sequences left out of the pairs and with 200 particles, for whatever was not
             given above; 0 for first guesses.
-        progress: show a progress bar while tuning; by default in a terminal.
+        progress: show a bar while tuning; None: on a terminal when it takes more than a moment.
         random_state: seed for whatever is drawn at random. A fitted filter gives the same answer whenever it is asked.
 
     Attributes:
@@ -105,7 +101,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         >>> track = kmcf.filter(gauge(truth), controls)
         >>> bool(track.score(truth).rmse[0] < 0.4 * truth.std())  # the gauge alone leaves half of the spread
         True
-        >>> kmcf.predict(2, [[0.5], [0.5]]).mean.shape
+        >>> kmcf.predict(2, [[0.5], [0.5]]).mean().shape
         (2, 1)
     """
 
@@ -113,14 +109,14 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         self,
         transition: Callable[..., Any],
         initial: Any = None,
+        rule: str = "kbr",
         kernel: Kernel | None = None,
         latent_kernel: Kernel | None = None,
+        features: Recipe | None = None,
+        latent_features: Recipe | None = None,
         reg: float | None = None,
         prior_reg: float | None = None,
         *,
-        rule: str = "kbr",
-        features: Recipe | None = None,
-        latent_features: Recipe | None = None,
         particles: int | None = None,
         herded: int = _HERDED,
         resample: str | None = "always",
@@ -132,13 +128,13 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
     ):
         self.transition = transition
         self.initial = initial
+        self.rule = rule
         self.kernel = kernel
         self.latent_kernel = latent_kernel
-        self.reg = reg
-        self.prior_reg = prior_reg
-        self.rule = rule
         self.features = features
         self.latent_features = latent_features
+        self.reg = reg
+        self.prior_reg = prior_reg
         self.particles = particles
         self.herded = herded
         self.resample = resample
@@ -169,7 +165,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         training = read_log(
             observations,
             states,
-            _with_times(states, controls),
+            numbered(states, controls),
             None,
             kernel_for(self.features, self.kernel),
             kernel_for(self.latent_features, self.latent_kernel),
@@ -206,7 +202,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         given = Given(kernel, latent, None, self.reg, self.prior_reg, 1.0)
         searched = candidate(log, self.rule, given, self.latent_features)
         settings = searched.make(searched.start)
-        self._try_transition(log, controls)
+        try_out(Sampler(self.transition, self.backend), log.points, controls, np.random.default_rng(self._seed))
         rng = np.random.default_rng(self._seed)
         numeric = log.points.ndim == 2 and log.points.dtype.kind == "f"
         held = folds(log, lengths, controls, rng) if self.tune and numeric and ordered else []
@@ -214,38 +210,16 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             held = walks(log, controls, Sampler(self.transition, self.backend), rng)
         self.score_, self.trials_ = float("nan"), 0
         if held:
-            budget = self.tune if len(searched.start) or self.reg is None else 1
-            with _bar(budget, self.progress) as bar:
-                settings, self.score_, self.trials_ = choose(
-                    searched,
-                    [fold._replace(log=self._reduced(fold.log)) for fold in held],
-                    self._tried,  # type: ignore[arg-type]
-                    reg=self.reg is None,
-                    budget=budget,
-                    report=lambda trial, score: (bar.update(), bar.set_postfix(score=f"{score:.3f}")),
-                )
+            settings, self.score_, self.trials_ = choose(
+                searched,
+                [fold._replace(log=self._reduced(fold.log)) for fold in held],
+                self._tried,  # type: ignore[arg-type]
+                reg=self.reg is None,
+                budget=self.tune,
+                progress=self.progress,
+            )
         self.kernel_, self.latent_kernel_ = settings[:2]
         self.reg_, self.prior_reg_ = float(settings.reg), float(settings.prior_reg)
-
-    def _try_transition(self, log: Log, controls: Array) -> None:
-        """Move the states once, so that a transition that cannot work is found out before anything else is done."""
-        sampler = Sampler(self.transition, self.backend)
-        at = controls[min(1, len(controls) - 1)]
-        if sampler.takes_control and len(at) < 2:
-            return  # it may need one
-        Z = log.points
-        moved = sampler(np.random.default_rng(self._seed), Z, 1, at[1:] if len(at) > 1 else None)
-        if Z.dtype.kind != "f":
-            return
-        wide = np.ptp(Z, axis=0)
-        lost = ((moved < Z.min(0) - wide) | (moved > Z.max(0) + wide)).any(1).mean()
-        if lost > _MOST_LOST:
-            warnings.warn(
-                f"transition takes {lost:.0%} of the states far away from all of them in one step; are its columns and "
-                "units those of states?",
-                UserWarning,
-                stacklevel=4,
-            )
 
     def _reduced(self, log: Log) -> Log:
         """The pairs that are learned from: all, or a herded subset (Algorithm 6)."""
@@ -288,8 +262,10 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             A `Track` on the states of the pairs, or a list of them for several sequences.
         """
         check_is_fitted(self, "reg_")
-        one = not several(observations, self._point_dims)
-        sequences = self._read_sequences([observations] if one else observations, [controls] if one else controls, one)
+        seen, one = self._seen_with(controls, observations)
+        sequences = [
+            Observed(f, present, self._at(np.arange(len(present)), U), novelty) for (f, present, novelty), U in seen
+        ]
         runs = self._recursion.run(sequences, self._read_initial(initial))
         tracks = [self._track(run, seen, times if one else None) for run, seen in zip(runs, sequences, strict=True)]
         if one:
@@ -356,16 +332,6 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             self._recursion_cache = self._recursion_of(log, settings)
         return self._recursion_cache
 
-    def _read_sequences(self, many: Sequence[Any], controls: Any, one: bool) -> list[Observed]:
-        acting = [None] * len(many) if controls is None else controls
-        if len(acting) != len(many):
-            raise ValueError(f"observations holds {len(many)} sequences but controls {len(acting)}")
-        seen = self._seen(many, ["observations"] if one else [f"observations[{i}]" for i in range(len(many))])
-        return [
-            Observed(f, present, self._at(np.arange(len(present)), U), novelty)
-            for (f, present, novelty), U in zip(seen, acting, strict=True)
-        ]
-
     def _at(self, times: ArrayLike, controls: Any) -> Array:
         """Rows (T, 1 + c) of times and controls."""
         times = np.asarray(times, dtype=np.float64)[:, None]
@@ -386,13 +352,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         if callable(value) and not isinstance(value, Embedding) and not is_distribution(value):
             points = draw_initial(value, self.backend, rng, count, self.points_)
             return Weighted(points, np.full(count, 1.0 / count))
-        with warnings.catch_warnings():  # samples where there is no closed form are good enough here
-            warnings.simplefilter("ignore", UserWarning)
-            read = read_weighted(value, self.latent_kernel_, name="initial", draws=count, rng=rng)
-        if read.points.shape[1:] != self.points_.shape[1:]:
-            raise ValueError(
-                f"initial is on points of shape {read.points.shape[1:]}, states have {self.points_.shape[1:]}"
-            )
+        read = self._weighted(value, count, rng)
         copies = -(-count // len(read.points))  # a few samples, or one known state, go many ways
         return read._replace(points=np.repeat(read.points, copies, 0), weights=np.repeat(read.weights / copies, copies))
 
@@ -419,25 +379,3 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             total=total,
             novelty=novelty,
         )
-
-
-def _with_times(states: Any, controls: Any) -> Any:
-    """Controls with the number of each row before them, in the form in which states were given."""
-    if not several(states):
-        return _numbered(states, controls, "")
-    acting = [None] * len(states) if controls is None else controls
-    if len(acting) != len(states):
-        raise ValueError(f"states holds {len(states)} sequences but controls {len(acting)}")
-    return [_numbered(Z, U, f"[{i}]") for i, (Z, U) in enumerate(zip(states, acting, strict=True))]
-
-
-def _numbered(states: Any, controls: Any, where: str) -> Array:
-    if not hasattr(states, "__len__"):
-        raise ValueError(f"states{where} must be a table of rows, got {states!r}")
-    times = np.arange(len(states), dtype=np.float64)[:, None]
-    if controls is None:
-        return times
-    U = _check._as_numbers(controls, f"controls{where}")  # with gaps, which are looked for later
-    U = U[:, None] if U.ndim == 1 else U
-    _check.same_length(states, U, f"states{where}", f"controls{where}")
-    return np.concatenate([times, U], axis=1)

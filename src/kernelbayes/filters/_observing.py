@@ -1,7 +1,8 @@
-"""What estimators that filter share: reading observations with gaps, and how far these lie from the ones learned from."""
+"""What estimators that filter share: reading observations with gaps, how novel these are, and reading first beliefs."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,16 +10,18 @@ import numpy as np
 
 from .._estimator import DERIVED
 from .._typing import Array
-from ..embeddings import Reach
+from ..embeddings import Reach, Weighted, read_weighted
 from ..kernels import Kernel
-from ._sequences import in_order, rows_of
+from ._sequences import in_order, rows_of, several
 
 
 class Observing:
     """A fitted filter as it reads observations."""
 
     observations_: Array
+    points_: Array
     kernel_: Kernel
+    latent_kernel_: Kernel
     _seed: int
     _recursion: Any
 
@@ -58,6 +61,27 @@ class Observing:
         cuts = np.cumsum([len(present) for _, present in read])[:-1]
         parts = zip(np.split(f, cuts), [present for _, present in read], np.split(novelty, cuts), strict=True)
         return list(parts)
+
+    def _seen_with(self, controls: Any, observations: Any) -> tuple[list[tuple[tuple[Array, Array, Array], Any]], bool]:
+        """Each sequence as it was seen, beside its controls; and whether there is but one, not in a list."""
+        one = not several(observations, self._point_dims)
+        many: Sequence[Any] = [observations] if one else observations
+        acting: Sequence[Any] = [controls] * len(many) if one or controls is None else controls
+        if len(acting) != len(many):
+            raise ValueError(f"observations holds {len(many)} sequences but controls {len(acting)}")
+        names = ["observations"] if one else [f"observations[{i}]" for i in range(len(many))]
+        return list(zip(self._seen(many, names), acting, strict=True)), one
+
+    def _weighted(self, initial: Any, draws: int, rng: np.random.Generator) -> Weighted:
+        """A belief about the first state as points with weights, whatever it was given as."""
+        with warnings.catch_warnings():  # samples where there is no closed form are good enough here
+            warnings.simplefilter("ignore", UserWarning)
+            read = read_weighted(initial, self.latent_kernel_, name="initial", draws=draws, rng=rng)
+        if read.points.shape[1:] != self.points_.shape[1:]:
+            raise ValueError(
+                f"initial is on points of shape {read.points.shape[1:]}, states have {self.points_.shape[1:]}"
+            )
+        return read
 
     def _check_width(self, rows: Array, name: str) -> None:
         if rows.shape[1:] != self.observations_.shape[1:]:

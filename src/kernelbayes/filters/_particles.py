@@ -30,12 +30,12 @@ import numpy as np
 from .._linalg import Dense
 from .._typing import Array
 from ..embeddings import Weighted, mean_coordinates
-from ..features import Features, Recipe, factored
+from ..features import Recipe, factored
 from ..features._herding import Pool, herd
 from ..kernels import Linear
 from ._correction import Corrected, PairsCorrection, Prior
-from ._dynamics import _MOST_LANDMARKS, Log, States, coordinates, ratio_map
-from ._recursion import _ROUGH_RANK, Observed, Run, Settings, _merged, _one, _some, _tolerance
+from ._dynamics import Log, States, ratio_map
+from ._recursion import Observed, Run, Settings, _merged, _one, _some, seen_in
 from ._samplers import Sampler
 
 
@@ -87,9 +87,7 @@ class ParticleRecursion:
         rng = np.random.default_rng(seed)
         self.log, self.settings, self.particles, self.seed = log, settings, particles, seed
         self.sampler = sampler
-        self.features: Features
-        precision = (_tolerance(rule, settings), _MOST_LANDMARKS) if tol is None else (tol, _ROUGH_RANK)
-        self.features, gram = coordinates(features, settings.kernel, log.observations, rng, *precision)
+        self.features, gram = seen_in(log, rule, settings, features, rng, tol)
         if isinstance(gram, Dense) and rule != "iw":
             self.features, gram = factored(self.features, gram)
         self.states = States.of(log, latent_features, settings.latent_kernel, rng)

@@ -85,6 +85,14 @@ class Run:
         return [None if step.weights is None else step.weights[self._i] for step in self._steps]
 
 
+def seen_in(
+    log: Log, rule: str, settings: Settings, recipe: Recipe | None, rng: np.random.Generator, tol: float | None
+) -> tuple[Features, Any]:
+    """The observations of a log represented, as precisely as the rule needs or, with a tolerance, roughly."""
+    precision = (_tolerance(rule, settings), _MOST_LANDMARKS) if tol is None else (tol, _ROUGH_RANK)
+    return coordinates(recipe, settings.kernel, log.observations, rng, *precision)
+
+
 class Recursion:
     """A filter with all its settings: beliefs in, beliefs out."""
 
@@ -104,9 +112,7 @@ class Recursion:
         self.tilt: Array | None = (
             None  # (p,) a ratio that multiplies every prior; beliefs then start on the states after
         )
-        self.features: Features
-        precision = (_tolerance(rule, settings), _MOST_LANDMARKS) if tol is None else (tol, _ROUGH_RANK)
-        self.features, gram = coordinates(features, settings.kernel, log.observations, rng, *precision)
+        self.features, gram = seen_in(log, rule, settings, features, rng, tol)
         self.states = States.of(log, latent_features, settings.latent_kernel, rng)
         self.transition = Transition(log, self.states, settings.transition_reg, settings.control_kernel, normalise)
         H = self.states.coordinates

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ from .._backend import float64
 from .._typing import Array
 
 BACKENDS = ("numpy", "jax")
+# The share of states that a transition may take out of their range, widened by as much on both sides.
+_MOST_LOST = 0.5
 _ROLES = {"time": ("time", "t"), "control": ("control", "u")}
 
 
@@ -138,3 +141,22 @@ def _points(found: Any, shape: tuple[int, ...], dtype: Any, name: str, when: str
         row = int(np.argwhere(~np.isfinite(array))[0, 0])
         raise ValueError(f"{name} returned {kind}{when} (first for state {row} of {len(array)})")
     return array
+
+
+def try_out(sampler: Sampler, Z: Array, controls: Array, rng: np.random.Generator) -> None:
+    """Move states once, so that a transition that cannot work is found out before anything else is done."""
+    at = controls[min(1, len(controls) - 1)]
+    if sampler.takes_control and len(at) < 2:
+        return  # it may need one
+    moved = sampler(rng, Z, 1, at[1:] if len(at) > 1 else None)
+    if Z.dtype.kind != "f":
+        return
+    wide = np.ptp(Z, axis=0)
+    lost = ((moved < Z.min(0) - wide) | (moved > Z.max(0) + wide)).any(1).mean()
+    if lost > _MOST_LOST:
+        warnings.warn(
+            f"transition takes {lost:.0%} of the states far away from all of them in one step; are its columns and "
+            "units those of states?",
+            UserWarning,
+            stacklevel=4,
+        )

@@ -69,18 +69,18 @@ def _without_gaps(value: Any, name: str) -> tuple[Any, Array]:
         kept, present[present] = _without_gaps(np.asarray(kept), name)
         return kept, present
     array = _check.table(value, name)
+    if array.ndim == 0:
+        raise ValueError(f"{name} must be a table of rows, got one {type(value).__name__}")
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            present = np.array([row is not None for row in value], dtype=bool)
+            present = np.array([row is not None for row in array], dtype=bool)
             return array[present], present
-    if array.ndim == 0:
-        raise ValueError(f"{name} must be a table of rows, got one number")
     if array.dtype.kind != "f":
         return value, np.ones(len(array), dtype=bool)
     present = np.isfinite(array) | np.isinf(array)
-    present = np.atleast_1d(present.reshape(len(array), -1).all(1))
+    present = np.asarray(present.all(tuple(range(1, array.ndim))))
     return array[present], present
 
 
@@ -205,3 +205,25 @@ def in_order(table: Any, names: tuple[str, ...] | None, what: str) -> Any:
     if missing:
         raise ValueError(f"{what} lacks the columns {', '.join(missing)} that the filter was fitted to")
     return table[[found[name] for name in names]]
+
+
+def numbered(states: Any, controls: Any) -> Any:
+    """Controls with the number of each row before them, in the form in which states were given."""
+    if not several(states):
+        return _one_numbered(states, controls, "")
+    acting = [None] * len(states) if controls is None else controls
+    if len(acting) != len(states):
+        raise ValueError(f"states holds {len(states)} sequences but controls {len(acting)}")
+    return [_one_numbered(Z, U, f"[{i}]") for i, (Z, U) in enumerate(zip(states, acting, strict=True))]
+
+
+def _one_numbered(states: Any, controls: Any, where: str) -> Array:
+    if not hasattr(states, "__len__") or getattr(states, "ndim", 1) == 0:
+        raise ValueError(f"states{where} must be a table of rows, got {states!r}")
+    times = np.arange(len(states), dtype=np.float64)[:, None]
+    if controls is None:
+        return times
+    U = _check._as_numbers(controls, f"controls{where}")  # with gaps, which are looked for later
+    U = U[:, None] if U.ndim == 1 else U
+    _check.same_length(states, U, f"states{where}", f"controls{where}")
+    return np.concatenate([times, U], axis=1)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from .. import _check
+from .._summary import Summary, percent
 from .._table import write_table
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import MeanEmbedding, evaluate_function, tails
@@ -67,17 +68,13 @@ class Track:
         times: (t,) numbers, dates or text; 0, 1, ... if not given.
         names: of the d columns.
 
-    Attributes:
-        mean, std: (t, d).
-        mode: (t, d), the heaviest point of each step.
-
     Example:
         >>> import numpy as np, kernelbayes as kb
         >>> places = np.linspace(0, 10, 101)[:, None]
         >>> centre = np.array([[2.0], [4.0], [6.0]])
         >>> weights = np.exp(-0.5 * (places[:, 0] - centre) ** 2)
         >>> track = kb.Track(places, weights / weights.sum(1, keepdims=True), kb.Gaussian(1.0), names=["place"])
-        >>> track.mean[:, 0].round(1), track.std[1].round(2)
+        >>> track.mean()[:, 0].round(1), track.std()[1].round(2)
         (array([2., 4., 6.]), array([1.]))
         >>> track.interval(0.9)[:, 1].round(1)  # lower and upper at step 1
         array([[2.4],
@@ -144,23 +141,32 @@ class Track:
 
     # --------------------------------------------------------------------------------------------- decoding
 
-    @cached_property
     def mean(self) -> Array:
         """Means (t, d)."""
-        return _frozen(means(*self._vectors()))
+        return self._mean
 
     @cached_property
+    def _mean(self) -> Array:
+        return _frozen(means(*self._vectors()))
+
     def std(self) -> Array:
         """Standard deviations (t, d), of the rising distribution functions from which intervals are read off too.
 
         They are the roots of the variances in `cov()` where no weight is negative. Signed weights can leave a variance of
         next to nothing, or below it, for a distribution that is as wide as any.
         """
-        return _frozen(self._by_column(_deviations))
+        return self._std
 
     @cached_property
+    def _std(self) -> Array:
+        return _frozen(self._by_column(_deviations))
+
     def mode(self) -> Array:
         """The point (t, d) of largest weight at each step, equal points counted together."""
+        return self._mode
+
+    @cached_property
+    def _mode(self) -> Array:
         try:
             _, first, group = np.unique(self.points, axis=0, return_index=True, return_inverse=True)
         except TypeError:  # objects without an order
@@ -191,7 +197,7 @@ class Track:
         """Expectations (t,) or (t, p) of a function that takes all points (n, d) at once."""
         return self.weights @ evaluate_function(f, self.points)
 
-    def sample(self, n: int, random_state: RandomState = None) -> Array:
+    def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
         """Draws (t, n, d) from the distribution of each step on its own, by the positive weights.
 
         Draws of different steps are independent of each other: these are no paths.
@@ -209,7 +215,7 @@ class Track:
         if not known.any(0).all():
             raise ValueError(f"truth holds nothing but NaN for {self.names[int((~known.any(0)).argmax())]}")
         lower, upper = self.interval(level)
-        squares = np.nanmean((self.mean - truth) ** 2, axis=0)
+        squares = np.nanmean((self._mean - truth) ** 2, axis=0)
         inside = np.where(known, (lower <= truth) & (truth <= upper), np.nan)
         ranked = np.nanmean(self._by_column(_ranked_scores, truth), axis=0)
         return TrackScore(np.sqrt(squares), float(squares.sum()), np.nanmean(inside, axis=0), ranked, float(level))
@@ -227,20 +233,26 @@ class Track:
         truth = None if truth is None else self._check_truth(truth)
         return (plotting.track_plane if plane else plotting.track)(self, truth, level=level)
 
-    def summary(self, level: float = 0.9) -> str:
-        """A few lines to print: what the state did, how surely it is known, and what to beware of."""
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Sentences to read before the track is believed; empty if there is nothing to say."""
+        return self.diagnostics.problems
+
+    def summary(self, level: float = 0.9) -> Summary:
+        """A table with a row for each state: what it did and how surely it is known; what to beware of stands below."""
         seen = int(self.diagnostics.observed.sum())
-        lines = [f"{len(self)} steps, {seen} with an observation; {len(self.points)} points"]
-        if self._is_numeric:
-            width = max(5, *map(len, self.names))
-            lower, upper = self.interval(level)
-            heads = ("first", "last", "lowest", "highest", "mean sd", f"{level:.0%} width")
-            lines.append(f"{'state':{width}}" + "".join(f"{head:>11}" for head in heads))
-            for j, name in enumerate(self.names):
-                m, wide = self.mean[:, j], (upper - lower)[:, j].mean()
-                row = (m[0], m[-1], m.min(), m.max(), self.std[:, j].mean(), wide)
-                lines.append(f"{name:{width}}" + "".join(f"{value:11.4g}" for value in row))
-        return "\n".join([*lines, *(f"beware: {problem}" for problem in self.diagnostics.problems)])
+        title = f"{len(self)} steps, {seen} with an observation; {len(self.points)} points"
+        if not self._is_numeric:
+            return Summary({}, title, self.problems)
+        lower, upper = self.interval(level)
+        width = (upper - lower).mean(0)
+        rows = {}
+        for j, name in enumerate(self.names):
+            m = self._mean[:, j]
+            values = (m[0], m[-1], m.min(), m.max(), self._std[:, j].mean(), width[j])
+            heads = ("first", "last", "lowest", "highest", "mean std", f"{percent(level)} width")
+            rows[name] = dict(zip(heads, map(float, values), strict=True))
+        return Summary(rows, title, self.problems)
 
     def to_csv(self, path: str | os.PathLike[str], level: float = 0.9) -> None:
         """Write a table: time; for each state `name`, `name_std`, `name_lower`, `name_upper`; and `observed` (1 or 0)."""
@@ -254,9 +266,9 @@ class Track:
             raise ImportError("to_xarray needs xarray: pip install 'kernelbayes[xarray]'") from None
         over, each = ("time", "state"), self.diagnostics
         data = {
-            "mean": (over, self.mean),
-            "std": (over, self.std),
-            "mode": (over, self.mode),
+            "mean": (over, self._mean),
+            "std": (over, self._std),
+            "mode": (over, self._mode),
             "interval": (("bound", *over), self.interval(level), {"level": level}),
             **{field.name: (("time",), getattr(each, field.name)) for field in fields(each)},
             "weights": (("time", "point"), self.weights),
@@ -268,9 +280,9 @@ class Track:
         """What a table of the track holds; of states that are no vectors, the mode."""
         observed = ("observed", self.diagnostics.observed)
         if not self._is_numeric:
-            return [*zip(self.names, self.mode.reshape(len(self), -1).T, strict=True), observed]
+            return [*zip(self.names, self._mode.reshape(len(self), -1).T, strict=True), observed]
         lower, upper = self.interval(level)
-        parts = {"": self.mean, "_std": self.std, "_lower": lower, "_upper": upper}
+        parts = {"": self._mean, "_std": self._std, "_lower": lower, "_upper": upper}
         return [
             *((name + end, values[:, j]) for j, name in enumerate(self.names) for end, values in parts.items()),
             observed,

@@ -9,11 +9,12 @@ mean, the second for an honest width. Xu et al. (2022), section 5.2, score the l
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from .._linalg import FactorisationError, one_thread
+from .._progress import progress_bar
 from .._typing import Array
 from ..features import Recipe, Subspace
 from ..kernels import Gaussian, Kernel
@@ -211,12 +212,19 @@ def choose(
     *,
     reg: bool,
     budget: int,
-    report: Callable[[int, float], Any],
+    progress: bool | None,
 ) -> Choice:
     """The settings whose filters do best on the stretches left out; `reg` says whether it is to be chosen too."""
-    trials = _Trials(candidate, folds, recursion, reg, report)
+    if not (len(candidate.start) or reg):
+        budget = 1  # nothing to choose, but a score to be had
     bounds = candidate.lower, candidate.upper
-    with one_thread():
+    with progress_bar(budget, "tuning", progress, leave=False) as bar, one_thread():
+
+        def report(score: float) -> None:
+            bar.update()
+            bar.set_postfix(score=f"{score:.3f}")
+
+        trials = _Trials(candidate, folds, recursion, reg, report)
         found = pattern_search(trials, candidate.start, candidate.step, *bounds, budget=budget)
     settings = candidate.make(found.point)
     settings = settings._replace(reg=settings.reg * trials.multiple)
@@ -232,7 +240,7 @@ class _Trials:
         folds: list[Fold],
         recursion: Callable[[Log, Settings, float], Recursion],
         reg: bool,
-        report: Callable[[int, float], Any],
+        report: Callable[[float], None],
     ):
         self.candidate, self.folds, self.recursion, self.reg, self.report = candidate, folds, recursion, reg, report
         spread = np.concatenate([fold.log.states for fold in folds]).std(0)
@@ -253,7 +261,7 @@ class _Trials:
         if len(scores) == len(self.folds) and scores[:, i].mean() < self.best.mean():
             self.best, self.multiple = scores[:, i], float(multiples[i])
         self.count += 1
-        self.report(self.count, float(np.exp(0.5 * self.best.mean())))
+        self.report(float(np.exp(0.5 * self.best.mean())))
         return float(scores[:, i].mean()) if len(scores) == len(self.folds) else np.inf
 
     def _multiples(self) -> Array:

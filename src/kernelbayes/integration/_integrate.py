@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _check
-from .._summary import Summary
+from .._summary import Summary, percent
 from .._table import write_table
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import tails
@@ -43,9 +43,6 @@ class Integral:
     """What `kb.integrate` returns.
 
     Attributes:
-        mean: the integral, a number, or (p,) for p integrands.
-        std: its standard deviation given the values, of the same shape: what is not known about the function between the
-            nodes, and about the distribution where points stand for it.
         n: number of evaluations behind it.
         rule: the `QuadratureRule` that was used last.
         values: of the function at the nodes (n,) or (n, p).
@@ -77,35 +74,56 @@ class Integral:
         outputs: Sequence[str] | None = None,
     ):
         self.rule, self.values, self.history = rule, values, history
-        self.n, self.mean, self.std = history[-1]
+        self.n = history[-1][0]
         self.problems, self.failures = problems, failures
         self.names = None if names is None else tuple(names)
-        self.outputs = tuple(outputs) if outputs and np.ndim(self.mean) else None
+        self.outputs = tuple(outputs) if outputs and np.ndim(self.mean()) else None
 
     def __repr__(self) -> str:
-        if np.ndim(self.mean):
-            return f"Integral({len(self.mean)} integrals, {self.n} evaluations)"
-        return f"Integral({self.mean:.{digits(self.mean, self.std)}g} ± {self.std:.2g}, {self.n} evaluations)"
+        if np.ndim(self.mean()):
+            return f"Integral({len(self.mean())} integrals, {self.n} evaluations)"
+        return f"Integral({self.mean():.{digits(self.mean(), self.std())}g} ± {self.std():.2g}, {self.n} evaluations)"
+
+    def mean(self) -> Any:
+        """The integral: a number, or (p,) for p integrands."""
+        return self.history[-1][1]
+
+    def std(self) -> Any:
+        """Its standard deviation given the values, of the same shape.
+
+        It is what is not known about the function between the nodes, and about the distribution where points stand for it.
+        """
+        return self.history[-1][2]
 
     def interval(self, level: float = 0.9) -> Array:
         """The central interval holding `level` of the mass, as (lower, upper): (2,), or (2, p)."""
         from scipy import stats  # slow to import
 
         quantiles = stats.t(max(self.n - 1, 1)).ppf(tails(level))
-        return np.stack([self.mean + q * self.std for q in quantiles])
+        return np.stack([self.mean() + q * self.std() for q in quantiles])
 
-    def summary(self) -> Summary:
-        """Mean, standard deviation and 90 % interval of each integral."""
-        low, high = np.atleast_2d(self.interval(0.9).T).T
-        rows = zip(np.atleast_1d(self.mean), np.atleast_1d(self.std), low, high, strict=True)
+    def summary(self, level: float = 0.9) -> Summary:
+        """A table with a row for each integral: mean, std, the ends of the interval, and n, the number of evaluations."""
+        lower, upper = tails(level)
+        low, high = np.atleast_2d(self.interval(level).T).T
+        rows = zip(np.atleast_1d(self.mean()), np.atleast_1d(self.std()), low, high, strict=True)
         named = (
-            ["integral"] if not np.ndim(self.mean) else self.outputs or [f"integral_{i}" for i in range(len(self.mean))]
+            ["integral"]
+            if not np.ndim(self.mean())
+            else self.outputs or [f"integral_{i}" for i in range(len(self.mean()))]
         )
         return Summary(
             {
-                name: {"mean": float(m), "sd": float(s), "5 %": float(a), "95 %": float(b), "n": self.n}
+                name: {
+                    "mean": float(m),
+                    "std": float(s),
+                    percent(lower): float(a),
+                    percent(upper): float(b),
+                    "n": self.n,
+                }
                 for name, (m, s, a, b) in zip(named, rows, strict=True)
-            }
+            },
+            problems=self.problems,
         )
 
     def plot(self, truth: float | None = None) -> Any:
@@ -142,7 +160,7 @@ def integrate(
     n: int | None = None,
     *,
     tol: float | None = None,
-    most: int | None = None,
+    max_n: int | None = None,
     kernel: Kernel | None = None,
     learn: bool = True,
     nodes: str | ArrayLike | None = None,
@@ -179,7 +197,7 @@ def integrate(
             discrete distribution, are evaluated once at most.
         n: number of evaluations, or of the first ones with `tol`; 100 by default.
         tol: standard deviation at which to stop, when it is met twice in a row.
-        most: evaluations at most, with `tol`; 10 n by default.
+        max_n: evaluations at most, with `tol`; 10 n by default.
         kernel: to use in place of those three families; its lengthscales are learned if it has any.
         learn: whether to learn; if not, `kernel` is used as it is, with a scale for the size of the values.
         nodes: how they are chosen; by default "wide", and "herding" from a sample of points. See `kb.quadrature`. Or the
@@ -208,14 +226,14 @@ def integrate(
         >>> found = kb.integrate(payoff, [stats.norm(), stats.norm()], 64, random_state=0)
         >>> found.n, found.problems
         (64, ())
-        >>> abs(found.mean - 0.18252) < 3 * found.std < 0.02
+        >>> abs(found.mean() - 0.18252) < 3 * found.std() < 0.02
         True
     """
     if not callable(f):
         raise ValueError(f"f must be a function, got {type(f).__name__}; for values at nodes see kb.quadrature")
     source = read_source(distribution)
     plan = _Plan(source, kernel, learn, nodes, weights, features)
-    first, last = plan.numbers(n, None if tol is None else _check.positive(tol, "tol"), most)
+    first, last = plan.numbers(n, None if tol is None else _check.positive(tol, "tol"), max_n)
     limit = None if max_seconds is None else _check.positive(max_seconds, "max_seconds")
     for name, given in (("an executor", executor), ("a timeout", timeout)):
         if vectorised and given is not None:
@@ -305,19 +323,21 @@ class _Plan:
         self.notes: list[str] = []
         self.ended = ""
 
-    def numbers(self, n: int | None, goal: float | None, most: int | None) -> tuple[int, int]:
+    def numbers(self, n: int | None, goal: float | None, max_n: int | None) -> tuple[int, int]:
         """How many evaluations there are at first, and at most."""
         self.goal = goal
-        if goal is None and most is not None:
+        if goal is None and max_n is not None:
             raise ValueError(
-                "most is the limit of evaluations where tol is given; without tol, n says how many there are"
+                "max_n is the limit of evaluations where tol is given; without tol, n says how many there are"
             )
         given = None if isinstance(self.nodes, str) else len(self.nodes)
         if given is not None and n is not None and n != given:
             raise ValueError(f"n is {n}, but {given} nodes are given; leave n out")
         first = _check.count(given or _USUAL if n is None else n, "n", at_least=_FEWEST)
         fits_memory(first)
-        last = first if goal is None else _check.count(_MOST * first if most is None else most, "most", at_least=first)
+        last = (
+            first if goal is None else _check.count(_MOST * first if max_n is None else max_n, "max_n", at_least=first)
+        )
         if isinstance(self.source, PointSource) and given is None:
             held = len(self.source.points)
             if first > held and n is not None:

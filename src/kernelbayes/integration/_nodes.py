@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
 
+from .. import _check
 from .._designs import unit_sequence
 from .._linalg import FactorisationError, pivoted_cholesky
 from .._typing import Array
@@ -209,3 +210,17 @@ NODES: dict[str, Callable[[Plan], Nodes]] = {
     "halton": halton,
     "wide": wide,
 }
+
+
+def chosen_nodes(aim: Aim, count: int | None, nodes: Any, before: Array, plan: dict[str, Any]) -> tuple[Nodes, str]:
+    """New nodes, and what to call them."""
+    if not isinstance(nodes, str):
+        points = aim.kernel._check(_check.vectors(nodes, "nodes", width=aim.source.dimension), "nodes")
+        if count is not None and count != len(points):
+            raise ValueError(f"n is {count}, but {len(points)} nodes are given; n must be their number")
+        return Nodes(points, None), "given"
+    _check.option(nodes, "nodes", tuple(NODES))
+    if count is None:
+        raise ValueError("n, the number of nodes, must be given unless the nodes are")
+    reg = plan.get("leverage_reg", plan["reg"])
+    return NODES[nodes](Plan(aim, count, before, plan["seed"], reg, plan["features"])), nodes

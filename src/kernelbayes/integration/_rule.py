@@ -20,7 +20,7 @@ from ..features import Recipe
 from ..kernels import Kernel, check_kernel, dense_gram
 from ..rules import quadrature as rules
 from ..rules.quadrature import Problem
-from ._nodes import NODES, Nodes, NoMoreNodes, Plan
+from ._nodes import Nodes, NoMoreNodes, Plan, chosen_nodes
 from ._source import Aim, read_source
 
 WEIGHTS = ("optimal", "normalised", "bach", "importance", "uniform")
@@ -200,7 +200,7 @@ class QuadratureRule:
         n: int,
         *,
         tol: float | None = None,
-        most: int | None = None,
+        max_n: int | None = None,
         nodes: str | ArrayLike | None = None,
         distribution: Any = None,
     ) -> QuadratureRule:
@@ -209,7 +209,7 @@ class QuadratureRule:
         Args:
             n: how many more; of greedy nodes there may be fewer before the kernel is known to rounding, as a warning says.
             tol: a worst-case error; n nodes are added again and again until it is reached.
-            most: nodes at most, with `tol`; ten times those there are by default. A warning says where they do not suffice.
+            max_n: nodes at most, with `tol`; ten times those there are by default. A warning says where they do not suffice.
             nodes: how to choose them; by default as before. Or the nodes themselves (n, d).
             distribution: as for `kb.quadrature`; needed for a rule that was loaded from a file.
 
@@ -223,17 +223,17 @@ class QuadratureRule:
         """
         n = _check.count(n, "n")
         if tol is None:
-            if most is not None:
-                raise ValueError("most is the limit of nodes where tol is given; without tol, n are added")
+            if max_n is not None:
+                raise ValueError("max_n is the limit of nodes where tol is given; without tol, n are added")
             return self._extended_or_warned(n, nodes, distribution)
         tol, rule = _check.positive(tol, "tol"), self
-        most = 10 * len(self) if most is None else _check.count(most, "most", at_least=len(self))
+        last = 10 * len(self) if max_n is None else _check.count(max_n, "max_n", at_least=len(self))
         if nodes is not None and not isinstance(nodes, str):
             raise ValueError("nodes that are given can be added once; with tol, say how to choose them")
         why = ""
-        while rule.worst_case_error > tol and len(rule) < most:
+        while rule.worst_case_error > tol and len(rule) < last:
             try:
-                rule = rule._extended(min(n, most - len(rule)), nodes, distribution)
+                rule = rule._extended(min(n, last - len(rule)), nodes, distribution)
             except ValueError as reason:
                 if len(rule) == len(self) and not isinstance(reason, NoMoreNodes):
                     raise  # it never worked
@@ -261,7 +261,7 @@ class QuadratureRule:
         if isinstance(given, str) and given == "given":
             raise ValueError("the nodes of this rule were given; say how to choose more, such as nodes='greedy'")
         try:
-            new, name = _chosen(aim, n, given, self.points, self._plan)
+            new, name = chosen_nodes(aim, n, given, self.points, self._plan)
         except NoMoreNodes as reason:
             if not len(reason.found):
                 raise
@@ -416,26 +416,12 @@ def quadrature(
     count = None if n is None else _check.count(n, "n")
     if count is not None:
         fits_memory(count)
-    chosen, name = _chosen(aim, count, nodes, empty, plan)
+    chosen, name = chosen_nodes(aim, count, nodes, empty, plan)
     if name == "leverage" and reg is None:
         plan["leverage_reg"] = Plan(aim, len(chosen.points), empty, seed, None, features).leverage_reg()
     if weights in ("importance", "bach") and chosen.density is None:
         raise ValueError(f"weights={weights!r} needs nodes with a density, which {name} nodes have not; use 'optimal'")
     return QuadratureRule(aim, chosen.points, chosen.density, weights, penalty, name, plan)
-
-
-def _chosen(aim: Aim, count: int | None, nodes: Any, before: Array, plan: dict[str, Any]) -> tuple[Nodes, str]:
-    """New nodes, and what to call them."""
-    if not isinstance(nodes, str):
-        points = aim.kernel._check(_check.vectors(nodes, "nodes", width=aim.source.dimension), "nodes")
-        if count is not None and count != len(points):
-            raise ValueError(f"n is {count}, but {len(points)} nodes are given; n must be their number")
-        return Nodes(points, None), "given"
-    _check.option(nodes, "nodes", tuple(NODES))
-    if count is None:
-        raise ValueError("n, the number of nodes, must be given unless the nodes are")
-    reg = plan.get("leverage_reg", plan["reg"])
-    return NODES[nodes](Plan(aim, count, before, plan["seed"], reg, plan["features"])), nodes
 
 
 def _check_rows(rows: ArrayLike, n: int) -> Array:

@@ -26,7 +26,7 @@ from ..kernels._distributions import (
     Distribution,
     Independent,
     Mixture,
-    NoClosedForm,
+    NoClosedFormError,
     as_distribution,
     is_distribution,
 )
@@ -153,7 +153,7 @@ class KnownSource(QuantileSource):
         """The Mercer expansion of a kernel, where it is known."""
         try:
             return expansion(kernel, self.distribution, _TERMS)
-        except NoClosedForm:
+        except NoClosedFormError:
             return None
 
 
@@ -410,7 +410,7 @@ class Aim:
         if isinstance(self.source, KnownSource):
             try:
                 return AnalyticEmbedding(self.source.distribution, self.kernel), "closed form"
-            except NoClosedForm:
+            except NoClosedFormError:
                 pass
         points, weights, name = self.source.stand_in()
         return MeanEmbedding(points, weights, self.kernel), name

@@ -24,7 +24,7 @@ def mercer(
     r"""Eigenvalues and eigenfunctions of a kernel under a distribution: :math:`k(x, y) = \sum_m \eta_m e_m(x) e_m(y)`.
 
     Known are the periodic Sobolev kernel under uniforms over a period, the Gaussian kernel under normals of any dimension
-    and covariance, and the Brownian kernel under a uniform on [0, T]; other distributions raise `kb.NoClosedForm`. Of a
+    and covariance, and the Brownian kernel under a uniform on [0, T]; other distributions raise `kb.NoClosedFormError`. Of a
     sample of points there is a numerical expansion for every kernel. Both give the leverage density, its effective
     dimension, and draws from it and from determinantal point processes.
 

@@ -39,7 +39,7 @@ def lengthscale_of(X: Array, name: str, *, per_column: bool = False) -> Array | 
         X = X[np.linspace(0, len(X) - 1, most).astype(int)]
     if not per_column:
         return _median_distance(X, name)
-    varying = np.ptp(X, axis=0) > 0
+    varying = np.ptp(X, axis=0) > _check.SMALLEST
     scales = np.ones(X.shape[1])
     for j in np.flatnonzero(varying):
         scales[j] = np.sqrt(varying.sum()) * _median_distance(X[:, [j]], name)
@@ -50,7 +50,9 @@ def lengthscale_of(X: Array, name: str, *, per_column: bool = False) -> Array | 
 
 def _median_distance(X: Array, name: str) -> float:
     distances = pdist(X) if len(X) > 1 else np.zeros(0)
-    distances = distances[distances > 0]
+    distances = distances[distances > _check.SMALLEST]
+    if not len(distances) and np.ptp(X, axis=0).any():
+        raise ValueError(f"{name} varies by less than {_check.SMALLEST:g}, too little to square; change its units")
     if not len(distances):
         raise ValueError(f"{name} has no two distinct points, so no lengthscale can be read off it")
     return float(np.median(distances))

@@ -132,6 +132,8 @@ class Kernel(eqx.Module):
                 raise ValueError(f"{field.name} must be {form}, got shape {value.shape}")
             if not np.all(test(value)):
                 raise ValueError(f"{field.name} {wanted}, got {value}")
+            if domain == "positive" and value.min() < _check.SMALLEST:
+                raise ValueError(f"{field.name} must be at least {_check.SMALLEST:g}, got {value}")
 
     def __repr__(self) -> str:
         return (
@@ -201,7 +203,9 @@ class Kernel(eqx.Module):
         """k(x_i, x_i), of shape (n,)."""
         if is_traced(self, X):
             return self._diag(self._traced_pair(X, X)[0])
-        return np.array(on_host(self)._diag(self._check(X, "X")), dtype=np.float64)
+        X = self._check(X, "X")
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _in_bounds(np.array(on_host(self)._diag(X), dtype=np.float64), self)
 
     def matmul(self, X: ArrayLike, Y: ArrayLike, V: ArrayLike) -> Array:
         """K(X, Y) @ V, computed in blocks of rows so that K is never held whole.
@@ -264,7 +268,7 @@ def gram_blocks(kernel: Kernel, X: Array, Y: Array) -> Iterator[tuple[slice, Arr
         rows = slice(start, min(start + size, n))
         block = X[rows]
         if not compiled:
-            yield rows, kernel._gram(block, Y)
+            yield rows, _host_gram(kernel, block, Y)
             continue
         short = size - len(block)
         if short:  # one shape for all blocks, so one compilation
@@ -272,9 +276,25 @@ def gram_blocks(kernel: Kernel, X: Array, Y: Array) -> Iterator[tuple[slice, Arr
         yield rows, _compiled_gram(kernel, block, Y)[: size - short]
 
 
+def _host_gram(kernel: Kernel, X: Array, Y: Array) -> Array:
+    """K(X, Y) on the host, or a ValueError where it grows out of bounds: of which each kernel has its own."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.asarray(kernel._gram(X, Y), dtype=np.float64)
+    return _in_bounds(values, kernel)
+
+
+def _in_bounds(values: Array, kernel: Kernel) -> Array:
+    if not (values.max() <= _check.LARGEST and values.min() >= -_check.LARGEST):  # so that NaN is out of bounds
+        raise ValueError(
+            f"the kernel {kernel!r} has values that are not finite, or beyond {_check.LARGEST:g}, at these points X; "
+            "bring X to a smaller scale"
+        )
+    return values
+
+
 @float64
 def _compiled_gram(kernel: Kernel, X: Array, Y: Array) -> Array:
-    return np.asarray(_jitted_gram(kernel, X, Y))
+    return _in_bounds(np.asarray(_jitted_gram(kernel, X, Y)), kernel)
 
 
 @eqx.filter_jit
@@ -286,7 +306,7 @@ def dense_gram(kernel: Kernel, X: Array, Y: Array) -> Array:
     """K(X, Y) for checked points."""
     n, m = len(X), len(Y)
     if n * m <= _BLOCK_ELEMENTS:
-        return np.asarray(kernel._gram(X, Y), dtype=np.float64)
+        return _host_gram(kernel, X, Y)
     _check.fits_memory(
         n * m,
         f"a Gram matrix of {n} x {m}",

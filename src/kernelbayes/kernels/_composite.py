@@ -13,7 +13,7 @@ import numpy as np
 from .. import _check
 from .._backend import float64, is_traced, map_network, namespace
 from .._typing import AnyArray, Array
-from ._base import Kernel, dense_gram, positive
+from ._base import Kernel, check_kernel, dense_gram, positive
 from ._stationary import Gaussian, _exp
 
 
@@ -102,6 +102,11 @@ class MappedKernel(Kernel):
     map: Callable[[Any], Any]
     kernel: Kernel
 
+    def __check_init__(self) -> None:
+        if not callable(self.map):
+            raise ValueError(f"map must be a function of points or a network, got {type(self.map).__name__}")
+        check_kernel(self.kernel)
+
     @property
     def _evaluates_on_host(self) -> bool:
         return not isinstance(self.map, eqx.Module) or self.kernel._evaluates_on_host
@@ -156,6 +161,10 @@ class FunctionKernel(Kernel):
     _host_only: ClassVar[bool] = True
     _on_vectors: ClassVar[bool] = False
 
+    def __check_init__(self) -> None:
+        if not callable(self.function):
+            raise ValueError(f"function must be a function of two objects, got {type(self.function).__name__}")
+
     def _check(self, X: Any, name: str) -> Array:
         return _check.objects(X, name)
 
@@ -197,7 +206,7 @@ class PrecomputedKernel(Kernel):
         self.matrix = matrix
 
     def _check(self, X: Any, name: str) -> Array:
-        points = _check.vectors(X, name, width=1)
+        points = _check.vectors(X, name, width=1, largest=np.inf)
         if points.min() < 0 or points.max() >= len(self.matrix) or (points % 1).any():
             raise ValueError(f"{name} must hold row numbers from 0 to {len(self.matrix) - 1} of the Gram matrix")
         return points

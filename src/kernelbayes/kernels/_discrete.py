@@ -12,6 +12,8 @@ from .._typing import AnyArray, Array
 from ._base import Kernel
 from ._stationary import _distances
 
+_MOST_LEVELS = 12  # with 4^12 cells a point
+
 
 class Delta(Kernel):
     r"""The Kronecker kernel :math:`k(x, y) = 1` if x = y, else 0, on labels of any kind.
@@ -88,7 +90,7 @@ class SpatialPyramid(HistogramIntersection):
     levels: int = eqx.field(static=True, default=2)
 
     def __check_init__(self) -> None:
-        _check.count(self.levels, "levels", at_least=0)
+        _check.count(self.levels, "levels", at_least=0, at_most=_MOST_LEVELS)
 
     def _check(self, X: Any, name: str) -> Array:
         X = _check.table(X, name)

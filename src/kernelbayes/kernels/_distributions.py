@@ -10,10 +10,10 @@ import numpy as np
 
 from .. import _check
 from .._linalg import eigh
-from .._typing import Array
+from .._typing import Array, RandomState
 
 
-class NoClosedForm(ValueError):
+class NoClosedFormError(ValueError):
     """The integral of this kernel against this distribution is not among those known here."""
 
 
@@ -213,9 +213,9 @@ class Mixture:
         X = _check.vectors(X, "X", width=self.dimension)
         return self.weights @ np.stack([c.density(X) for c in self.components])
 
-    def sample(self, n: int, rng: Any = None) -> Array:
-        """Independent draws (n, d); `rng` is a NumPy generator or a seed."""
-        rng = _check.generator(rng)
+    def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
+        """Independent draws (n, d)."""
+        rng = _check.generator(random_state)
         counts = rng.multinomial(n, self.weights)
         draws = [c.sample(k, rng) for c, k in zip(self.components, counts, strict=True)]
         return rng.permutation(np.concatenate(draws))
@@ -281,20 +281,21 @@ def _from_scipy(value: Any) -> Simple | None:
         return Normal(np.asarray(value.mean, dtype=np.float64), np.asarray(value.cov, dtype=np.float64))
     family = type(getattr(value, "dist", None))
     if family is type(stats.norm):
-        make, numbers = Column.normal, (value.mean(), value.std())
+        with np.errstate(over="ignore"):  # a width whose square is infinite is refused below
+            make, numbers = Column.normal, (value.mean(), value.std())
     elif family is type(stats.uniform):
         make, numbers = Column.uniform, value.support()
     else:
         return None
     if np.ndim(numbers) > 1 or not np.isfinite(numbers).all():
-        raise ValueError(f"a {value.dist.name} needs one finite location and one positive scale")
+        raise ValueError(f"the distribution {value.dist.name} needs one finite location and one positive scale")
     return Independent((make(*numbers),))
 
 
 def read_distribution(value: Any, what: str) -> Distribution:
-    """A distribution with closed forms, or `NoClosedForm`."""
+    """A distribution with closed forms, or `NoClosedFormError`."""
     distribution = as_distribution(value)
     if distribution is None:
         name = getattr(getattr(value, "dist", None), "name", type(value).__name__)
-        raise NoClosedForm(f"no closed form is known for {what} with the distribution {name}")
+        raise NoClosedFormError(f"no closed form is known for {what} with the distribution {name}")
     return distribution

@@ -25,7 +25,16 @@ import numpy as np
 from .._linalg import eigh
 from .._typing import Array, ArrayLike
 from ._base import Columns, Kernel, Product, Scaled, Sum
-from ._distributions import Column, Distribution, Independent, Mixture, NoClosedForm, Normal, Simple, read_distribution
+from ._distributions import (
+    Column,
+    Distribution,
+    Independent,
+    Mixture,
+    NoClosedFormError,
+    Normal,
+    Simple,
+    read_distribution,
+)
 from ._interval import Brownian, PeriodicSobolev
 from ._product import Linear, Polynomial
 from ._profiles import (
@@ -85,7 +94,7 @@ def _integral(kernel: Kernel, P: Distribution, Q: Distribution) -> Any:
     except OutOfReach:
         kinds = dict.fromkeys(p.kind for p in (P, Q) if p.kind != "independent fixed columns")
         what = f"{type(kernel).__name__} with {' and '.join(kinds)} in {Q.dimension}-d"
-        raise NoClosedForm(f"no closed form is known for {what}") from None
+        raise NoClosedFormError(f"no closed form is known for {what}") from None
 
 
 # ------------------------------------------------------------------------------------ one function per kernel

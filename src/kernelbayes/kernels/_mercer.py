@@ -29,7 +29,7 @@ import scipy.special
 from .._linalg import eigh
 from .._typing import Array
 from ._base import Kernel, Scaled
-from ._distributions import Independent, Mixture, NoClosedForm, Simple, read_distribution
+from ._distributions import Independent, Mixture, NoClosedFormError, Simple, read_distribution
 from ._interval import Brownian, PeriodicSobolev
 from ._spectrum import NEGLIGIBLE, Spectrum
 from ._stationary import Gaussian
@@ -319,7 +319,7 @@ def _largest_products(series: list[Array], most: int) -> tuple[Array, Array]:
 
 
 def expansion(kernel: Kernel, distribution: Any, terms: int) -> MercerExpansion:
-    """The Mercer expansion of a kernel under a distribution, or `NoClosedForm`."""
+    """The Mercer expansion of a kernel under a distribution, or `NoClosedFormError`."""
     P = read_distribution(distribution, type(kernel).__name__)
     scale, inner = 1.0, kernel
     while type(inner) is Scaled:
@@ -328,7 +328,7 @@ def expansion(kernel: Kernel, distribution: Any, terms: int) -> MercerExpansion:
     found = None if isinstance(P, Mixture) else _LINES.get(type(inner), _unknown)(inner, P)
     if found is None:
         name = type(kernel).__name__
-        raise NoClosedForm(
+        raise NoClosedFormError(
             f"no Mercer expansion is known for {name} with {getattr(P, 'kind', 'a mixture')} in {P.dimension}-d; known "
             "are PeriodicSobolev with uniforms over a period, Gaussian with normals, and Brownian (hurst 1/2) with a "
             "uniform on [0, T]"

@@ -24,7 +24,7 @@ _SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
 
 
 class OutOfReach(Exception):
-    """Raised where a formula does not reach; the caller turns it into `NoClosedForm` with names."""
+    """Raised where a formula does not reach; the caller turns it into `NoClosedFormError` with names."""
 
 
 class Profile(Protocol):

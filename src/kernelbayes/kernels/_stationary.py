@@ -17,6 +17,7 @@ from .._backend import namespace
 from .._typing import AnyArray
 from ._base import Kernel, positive
 
+_ZERO_BEYOND = 1e4  # exp(-t) is zero by far, and a power of t is not infinite
 _FAR = 1e3  # lengthscales from the centre at which squaring costs 1e-10
 
 
@@ -151,6 +152,7 @@ class Matern(_Stationary):
 
     def _gram(self, X: AnyArray, Y: AnyArray) -> AnyArray:
         t = np.sqrt(2 * self.nu) * _distances(X, Y, norm=2, lengthscale=self.lengthscale)
+        t = namespace(t).minimum(t, _ZERO_BEYOND)
         polynomial = {0.5: 1.0, 1.5: 1.0 + t, 2.5: 1.0 + t + t * t / 3.0}[self.nu]
         return polynomial * _exp(-t)
 

@@ -242,7 +242,9 @@ def learn_hyperparameters(
 def _descended(start: Start, sample: Labelled, search: Search, fixed: tuple[str, ...]) -> Optimum:
     data = search.data(sample.scaled(start.scale))
     bounds = _bounds(start, fixed)
-    found = minimise(search.objective, start.params, data, bounds=bounds, fixed=fixed, tol=_TOLERANCE, warn=False)
+    found = minimise(
+        search.objective, start.params, data, bounds=bounds, fixed=fixed, tol=_TOLERANCE, warn=False, progress=False
+    )
     path = tuple({**step, "multiplier": float(data[-2])} for step in found.path)
     return dataclasses.replace(found, path=path)
 

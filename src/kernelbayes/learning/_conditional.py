@@ -16,20 +16,20 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 
 from .._backend import namespace
-from .._linalg import LowRank, cholesky, eigh, leave_one_out, solve, solve_lower
+from .._linalg import FactorisationError, LowRank, cholesky, eigh, leave_one_out, solve, solve_lower
 from .._typing import AnyArray, Array
 from ..features import IncompleteCholesky, pivots
 from ..kernels import Gaussian, Kernel, Laplace
 from ..kernels._bandwidth import lengthscale_of
 from ..kernels._base import positive
-from ._optimise import BoundWarning, Optimum, evaluate, minimise
+from ._optimise import BoundWarning, Optimum, minimise
 
 MOST_POINTS = 1024
 _MOST_LANDMARKS = 256
@@ -105,17 +105,19 @@ def loo_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray) -> AnyArra
 def validation_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray) -> AnyArray:
     """The objective (2.52), averaged over folds of every fifth point; of fewer points, of each."""
 
+    xp = namespace(F, mask, V)
+
     def one(fold: int) -> AnyArray:
-        held = mask * (jnp.arange(mask.shape[0]) % _FOLDS == fold)
+        held = mask * (xp.arange(mask.shape[0]) % _FOLDS == fold)
         train = mask - held
         Ft = F * train[:, None]
         L = cholesky(Ft.T @ Ft, "a fold's regularised Gram matrix", train.sum() * reg)
         theta = solve(L, Ft.T @ V)
-        error = ((V - F @ theta) ** 2).sum(1) @ held / jnp.maximum(held.sum(), 1.0)
-        return jnp.where(held.any(), error + reg * (theta**2).sum(), 0.0)
+        error = ((V - F @ theta) ** 2).sum(1) @ held / xp.maximum(held.sum(), 1.0)
+        return xp.where(held.any(), error + reg * (theta**2).sum(), 0.0)
 
     # Folds one after the other: batched factorisations can deadlock XLA's thread pool on few cores.
-    return sum(one(fold) for fold in range(_FOLDS)) / jnp.minimum(_FOLDS, mask.sum())
+    return sum(one(fold) for fold in range(_FOLDS)) / xp.minimum(_FOLDS, mask.sum())
 
 
 def _loo_of_kernel(params: ConditionalParameters, sample: Padded) -> AnyArray:
@@ -134,7 +136,30 @@ def _validation_of_reg(params: Regulariser, F: AnyArray, mask: AnyArray, V: AnyA
     return validation_loss(params.reg, F, mask, V)
 
 
-_OBJECTIVES = {"loo": (_loo_of_kernel, _loo_of_reg), "validation": (_validation_of_kernel, _validation_of_reg)}
+class _Objective(NamedTuple):
+    """One loss, of features that are given, and as a function of what is learned."""
+
+    loss: Callable[..., Any]
+    of_kernel: Callable[..., Any]
+    of_reg: Callable[..., Any]
+
+    def at(self, regs: Iterable[float], F: Array, V: Array) -> list[float]:
+        """The loss at each regulariser, infinite where there is none: on the host, without a gradient or padding."""
+        values = []
+        for reg in regs:
+            try:
+                with np.errstate(all="ignore"):
+                    value = float(self.loss(reg, F, np.ones(len(F)), V))
+            except FactorisationError:
+                value = np.inf
+            values.append(value if np.isfinite(value) else np.inf)
+        return values
+
+
+_OBJECTIVES = {
+    "loo": _Objective(loo_loss, _loo_of_kernel, _loo_of_reg),
+    "validation": _Objective(validation_loss, _validation_of_kernel, _validation_of_reg),
+}
 
 
 def target_features(kernel: Kernel, Y: Array, rng: np.random.Generator, *, centred: bool = True) -> Array:
@@ -172,27 +197,33 @@ def tune_kernel(
     if len(X) > MOST_POINTS or method == "validation":  # folds go by position, so that order must be random
         rows = rng.permutation(len(X))[:MOST_POINTS]
         X, V = X[rows], V[rows]
-    objective = _OBJECTIVES[method][0]
+    objective, regs = _OBJECTIVES[method].of_kernel, REG_STARTS if reg is None else (reg,)
 
-    def sample(kernel: Gaussian) -> Padded:
-        return _prepare(X, V, pivots(kernel, X, min(_MOST_LANDMARKS, len(X))))
+    def landmarks_of(kernel: Gaussian) -> Array:
+        return pivots(kernel, X, min(_MOST_LANDMARKS, len(X)))
 
     trials = []
     for factor in LENGTHSCALE_STARTS:
         trial = Gaussian(factor * kernel.lengthscale)
-        data = (sample(trial),)
-        for start in REG_STARTS if reg is None else (reg,):
-            params = ConditionalParameters(trial, start)
-            trials.append((evaluate(objective, params, data), params, data))
-    _, params, data = min(trials, key=lambda trial: trial[0])
+        landmarks = landmarks_of(trial)
+        try:
+            F = masked_features(trial, Padded(X, np.ones(len(X)), landmarks, np.ones(len(landmarks)), V))
+            losses = _OBJECTIVES[method].at(regs, F, V)
+        except FactorisationError:
+            losses = [np.inf] * len(regs)
+        trials += [
+            (loss, ConditionalParameters(trial, start), landmarks) for loss, start in zip(losses, regs, strict=True)
+        ]
+    _, params, landmarks = min(trials, key=lambda trial: trial[0])
+    data = (_prepare(X, V, landmarks),)
     bounds = {"kernel.lengthscale": (kernel.lengthscale.min() / REACH, kernel.lengthscale.max() * REACH)}
     bounds |= {"reg": REG_BOUNDS} if reg is None else {}
     fixed = () if reg is None else ("reg",)
-    found = minimise(objective, params, data, bounds=bounds, fixed=fixed, warn=False)
+    found = minimise(objective, params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
     moved = np.abs(np.log(found.params.kernel.lengthscale / params.kernel.lengthscale)).max()
     if moved > np.log(MOVED):
-        first, data = found, (sample(found.params.kernel),)
-        found = minimise(objective, first.params, data, bounds=bounds, fixed=fixed, warn=False)
+        first, data = found, (_prepare(X, V, landmarks_of(found.params.kernel)),)
+        found = minimise(objective, first.params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
         evaluations = first.evaluations + found.evaluations
         found = dataclasses.replace(found, path=first.path + found.path, evaluations=evaluations)
     return _explained(found)
@@ -202,12 +233,14 @@ def tune_reg(F: Array, V: Array, *, scale: float, method: str, rng: np.random.Ge
     """Learn reg for features that stay as they are, of at most 1,024 points; `scale` is their mean square."""
     rows, n = padded_size(len(F)), len(F)
     order = rng.permutation(n)
-    F, V = (np.pad(A[order], ((0, rows - n), (0, padded_size(A.shape[1]) - A.shape[1]))) for A in (F, V))
+    F, V = F[order], V[order]
+    starts = [scale * start for start in REG_STARTS]
+    losses = _OBJECTIVES[method].at(starts, F, V)
+    start = Regulariser(starts[int(np.argmin(losses))])
+    F, V = (np.pad(A, ((0, rows - n), (0, padded_size(A.shape[1]) - A.shape[1]))) for A in (F, V))
     data = (F, (np.arange(rows) < n).astype(float), V)
-    objective, bounds = _OBJECTIVES[method][1], {"reg": (scale * REG_BOUNDS[0], scale * REG_BOUNDS[1])}
-    starts = [Regulariser(scale * start) for start in REG_STARTS]
-    start = min(starts, key=lambda params: evaluate(objective, params, data))
-    return _explained(minimise(objective, start, data, bounds=bounds, warn=False))
+    bounds = {"reg": (scale * REG_BOUNDS[0], scale * REG_BOUNDS[1])}
+    return _explained(minimise(_OBJECTIVES[method].of_reg, start, data, bounds=bounds, warn=False, progress=False))
 
 
 def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int, *, scale: float) -> float:

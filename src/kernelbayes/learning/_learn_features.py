@@ -89,7 +89,7 @@ def learn_features(
         validation: share of the pairs, drawn at random and at most 2,000, on which the operator fitted to the others is
             scored. The network with the lowest score is returned. With 0 all pairs are trained on, and the last network is
             returned.
-        progress: show a progress bar; by default in a terminal, if it takes longer than two seconds.
+        progress: show a bar; None: on a terminal when it takes more than a moment.
         random_state: seed of the split, the target features, the default network and the batches. Runs with the same seed
             are scored on the same pairs and targets, so that networks can be compared by their validation loss.
 

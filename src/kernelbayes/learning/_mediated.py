@@ -163,7 +163,13 @@ def learn_mediated(settled: Settled, given: Samples, rng: np.random.Generator) -
     widths = (padded_size(max(len(x) for x, _ in chosen)), padded_size(max(len(y) for _, y in chosen)))
     tried = [(params, samples.padded(points, widths)) for params, points in zip(starts, chosen, strict=True)]
     tried.sort(key=lambda start: evaluate(loss, start[0], (start[1],)))
-    options = {"bounds": _bounds(settled, variance), "fixed": _fixed(settled), "warn": False, "tol": 1e-7}
+    options = {
+        "bounds": _bounds(settled, variance),
+        "fixed": _fixed(settled),
+        "warn": False,
+        "progress": False,
+        "tol": 1e-7,
+    }
     runs = [minimise(loss, params, (sample,), **options) for params, sample in tried[:_DESCENTS]]
     first = min(runs, key=lambda run: run.value)
     again = samples.padded(samples.landmarks(first.params), widths)

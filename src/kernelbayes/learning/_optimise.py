@@ -21,6 +21,7 @@ import scipy.optimize
 
 from .. import _check
 from .._backend import float64
+from .._progress import progress_bar
 from .._typing import Array, RandomState
 
 _REACH = 1e3  # by default a parameter may move this factor up or down from its start
@@ -174,11 +175,11 @@ class _Problem:
         return self.worst + abs(self.worst) + 1.0, np.zeros_like(theta)  # a wall: the line search steps back
 
     def descend(
-        self, start: Array, max_iter: int, tol: float, progress: bool = False
+        self, start: Array, max_iter: int, tol: float, progress: bool | None = False
     ) -> tuple[Any, tuple[dict[str, Any], ...]]:
         """One run of L-BFGS-B, and its path."""
         path: list[dict[str, Any]] = []
-        bar = _bar(max_iter) if progress else None
+        bar = None if progress is False else progress_bar(max_iter, "learning", progress)
 
         def value_and_slope(theta: Array) -> tuple[float, Array]:
             value, slope = self(theta)
@@ -201,12 +202,6 @@ class _Problem:
         return found, tuple(path)
 
 
-def _bar(steps: int) -> Any:
-    from tqdm.auto import tqdm  # slow to import, and needed only here
-
-    return tqdm(total=steps, desc="learning")
-
-
 @float64
 def evaluate(objective: Callable[..., Any], params: Any, data: tuple[Any, ...] = ()) -> float:
     """The value of an objective, infinite where it is not a number; shares its compilation with `minimise`."""
@@ -225,9 +220,9 @@ def minimise(
     restarts: int = 0,
     max_iter: int = 100,
     tol: float = 1e-9,
-    random_state: RandomState = None,
     warn: bool = True,
-    progress: bool = False,
+    progress: bool | None = None,
+    random_state: RandomState = None,
 ) -> Optimum:
     """Minimise `objective(params, *data)` over the declared parameters of a pytree.
 
@@ -240,9 +235,9 @@ def minimise(
         fixed: names of parameters to leave alone.
         restarts: further starts, drawn about the first: normally, of what is above zero the logarithm.
         max_iter, tol: iterations per start, and the relative decrease and gradient at which to stop.
-        random_state: seed of the restarts.
         warn: whether to warn; `on_bound` and `success` tell in any case.
-        progress: show a bar, one step for each iteration.
+        progress: show a bar; None: on a terminal when it takes more than a moment.
+        random_state: seed of the restarts.
 
     Warns with `BoundWarning` when the optimum sits on a bound, and with `RuntimeWarning` when the best start stopped early.
 
@@ -254,7 +249,10 @@ def minimise(
         >>> found.params.lengthscale.round(4), found.success
         (np.float64(3.0), True)
     """
+    if not callable(objective):
+        raise ValueError(f"objective must be a function of the parameters, got {type(objective).__name__}")
     _check.count(restarts, "restarts", at_least=0)
+    max_iter, tol = _check.count(max_iter, "max_iter"), _check.positive(tol, "tol", smallest=0.0)
     leaves = free_leaves(params, bounds or {}, tuple(fixed))
     if not leaves:
         raise ValueError("there is nothing to learn: no free parameter with a declared domain")
@@ -299,7 +297,6 @@ def minimise_in_batches(
     out the noise of single batches. The rate falls to a tenth along a cosine.
     """
     import optax  # slow to import, and needed only here
-    from tqdm.auto import tqdm
 
     leaves = free_leaves(params, bounds or {}, tuple(fixed))
     if not leaves:
@@ -307,10 +304,8 @@ def minimise_in_batches(
     problem = _Problem(objective, params, (), leaves)
     adam = optax.adam(optax.cosine_decay_schedule(rate, steps, alpha=0.1))
     theta, state, path, late = problem.start, adam.init(problem.start), [], []
-    hidden = None if progress is None else not progress
-    for i, data in enumerate(
-        tqdm(batches, total=steps, desc="learning", disable=hidden, delay=0.0 if progress else 2.0)
-    ):
+    bar = progress_bar(steps, "learning", progress)
+    for i, data in enumerate(batches):
         problem.data = data
         value, slope = problem(theta)
         path.append({"value": value, **problem.learned(theta)})
@@ -318,6 +313,8 @@ def minimise_in_batches(
         theta = np.clip(theta + np.asarray(move), *np.transpose(problem.box))
         if 4 * i >= 3 * steps:
             late.append(theta)
+        bar.update()
+    bar.close()
     theta = np.mean(late, axis=0)
     value = float(np.mean([step["value"] for step in path[-len(late) :]]))
     on_bound = tuple(_on_bound(leaves, np.split(theta, problem.sizes)))

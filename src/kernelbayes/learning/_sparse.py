@@ -147,7 +147,7 @@ class Settled(NamedTuple):
     rows: int = 4096
     max_iter: int = 100
     restarts: int = 0
-    progress: bool = False
+    progress: bool | None = False
 
     def few(self, X: Array, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """The rows that are learned from, by chance if there are more."""

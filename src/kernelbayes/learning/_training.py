@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._linalg import one_thread
+from .._progress import progress_bar
 from .._typing import AnyArray, Array
 
 MOST_FITTED, MOST_HELD = 4096, 2000  # points on which the model of an epoch is fitted and scored, at most
 _SETBACKS, _SLOWDOWN = 3, 0.1
-_SECONDS_TO_WAIT = 2.0  # before a progress bar appears
 
 
 class Objective(NamedTuple):
@@ -170,11 +170,7 @@ class Training:
 
     def run(self, epochs: int, patience: int, batch_size: int, rng: np.random.Generator, progress: bool | None) -> None:
         """Train until the validation loss no longer falls."""
-        from tqdm.auto import tqdm
-
-        hidden = None if progress is None else not progress  # None: wherever there is no terminal
-        delay = 0.0 if progress else _SECONDS_TO_WAIT
-        bar = tqdm(total=epochs, desc=self.objective.title, disable=hidden, delay=delay)
+        bar = progress_bar(epochs, self.objective.title, progress)
         # On a busy machine, threads that share a triangular solve this small wait for each other a hundred times longer.
         with bar, one_thread():
             for _ in range(epochs):

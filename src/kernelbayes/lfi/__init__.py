@@ -9,7 +9,6 @@ a `Problem` that returns an `Inference`; `_campaign.py` and `_search.py` the run
 what a posterior is made of; `_posterior.py` what the user holds.
 """
 
-from .._summary import Summary
 from ._calibrate import Calibration, calibrate
 from ._epsilon import EpsilonKernel, GaussianEpsilon, IidEpsilon, MMDEpsilon, SpatioTemporalEpsilon
 from ._infer import METHODS, infer
@@ -28,7 +27,6 @@ __all__ = [
     "PredictiveCheck",
     "Prior",
     "SpatioTemporalEpsilon",
-    "Summary",
     "calibrate",
     "infer",
 ]

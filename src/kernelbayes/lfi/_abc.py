@@ -30,7 +30,7 @@ from ._law import Components
 from ._problem import Inference, OutOfBudget, Problem
 from ._surrogate import surrogate
 from ._synthetic import adaptive_synthetic_likelihood, synthetic_likelihood
-from ._walk import FEW_DRAWS, Bench, concluded, points, progress_bar, read_share, walk
+from ._walk import FEW_DRAWS, Bench, concluded, counted, points, read_share, walk
 
 __all__ = [
     "adaptive_synthetic_likelihood",
@@ -193,7 +193,7 @@ def sequential_monte_carlo(
     populations = None if populations is None else _check.count(populations, "populations")
     wanted = None if epsilon is None else _check.positive(epsilon, "epsilon")
     history = _History(_Tries(bench.Z, np.ones(len(bench.Z)), np.sqrt(bench.squares(bench.X))))
-    with progress_bar(problem, bench.left, "runs") as bar:
+    with counted(problem, bench.left, "runs") as bar:
         for _ in itertools.count() if populations is None else range(populations):
             size = _size(bench) if particles is None else particles
             if history.complete(wanted) or not _population(problem, bench, history, size, shrink, wanted, bar):

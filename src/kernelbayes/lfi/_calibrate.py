@@ -18,7 +18,7 @@ from .. import _check
 from .._summary import Summary
 from .._typing import Array, RandomState
 from ..embeddings import PosteriorWarning
-from ..embeddings._weighted import covariances
+from ..embeddings._weighted import covariances, level_of
 from ..kernels._distributions import Normal
 from ..learning._likelihood_free import Scales, above_noise, noise_floor
 from ._importance import density_of
@@ -64,9 +64,7 @@ class Calibration:
 
     def coverage(self, level: float = 0.9) -> Array:
         """Share of true parameters (d,) inside the central interval that should hold `level` of them."""
-        level = _check.scalar(level, "level")
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level:g}")
+        level = level_of(level)
         return (np.abs(2.0 * self.ranks - 1.0) <= level).mean(0)
 
     def coverage_band(self, level: float = 0.9, sure: float = 0.99) -> tuple[float, float]:
@@ -98,7 +96,7 @@ class Calibration:
         return stats.chisquare(self.histogram()[0], axis=0).pvalue
 
     @property
-    def problems(self) -> list[str]:
+    def problems(self) -> tuple[str, ...]:
         """What is wrong, in words."""
         out = []
         for level in (0.9, 0.5):
@@ -115,7 +113,7 @@ class Calibration:
                 out.append(f"{name}: posteriors lie too {'low' if bias > 0 else 'high'} on average")
         if self.failed:
             out.append(f"{self.failed} replicates had no posterior")
-        return out
+        return tuple(out)
 
     def summary(self) -> Summary:
         """A table: coverage of 50, 90 and 95 % intervals, mean rank (0.5 if unbiased), and the p-value of uniformity."""
@@ -129,13 +127,16 @@ class Calibration:
             }
             for j, name in enumerate(self.names)
         }
-        return Summary(rows, f"{len(self.ranks)} replicates around the {self.around}")
+        return Summary(rows, f"{len(self.ranks)} replicates around the {self.around}", self.problems)
 
-    def plot(self) -> Any:
-        """Rank histograms with the band that chance allows, and coverage against level, for each parameter."""
+    def plot(self, *, sure: float = 0.99) -> Any:
+        """A figure: rank histograms with the band that chance allows, and coverage against level, for each parameter.
+
+        Returns a Matplotlib figure: `calibration.plot().savefig("calibration.png")`.
+        """
         from .. import plotting
 
-        return plotting.calibration(self)
+        return plotting.calibration(self, sure=sure)
 
 
 def calibrate(

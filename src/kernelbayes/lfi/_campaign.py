@@ -260,7 +260,7 @@ class Campaign:
         options = {k: v for k, v in self.options.items() if k != "max_seconds"}
         with running(self.simulator, self.prior.dimension, self.prior.names, self.seed, **options) as open_now:
             for note in open_now.notes:
-                warnings.warn(note, SimulationWarning, stacklevel=6)
+                warnings.warn(note, SimulationWarning, stacklevel=7)
 
             def run(rows: Array, start: int) -> Runs:
                 with self._explained(lambda: open_now.rows):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,8 +65,8 @@ def infer(
     pass_dict: bool | None = None,
     max_seconds: float | None = None,
     retry_failed: bool = False,
-    random_state: RandomState = None,
     progress: bool | None = None,
+    random_state: RandomState = None,
     **settings: Any,
 ) -> ParameterPosterior:
     """Infer the parameters of a simulator from an observation, without a likelihood.
@@ -87,8 +88,8 @@ def infer(
         proposal: another `kb.Prior` over the same parameters to simulate from; the posterior is still that of `prior`.
         statistics: names of the outputs.
         executor, store, timeout, vectorised, pass_dict, max_seconds, retry_failed: as in `kb.simulate`.
+        progress: show a bar; None: on a terminal when it takes more than a moment.
         random_state: seed of everything.
-        progress: show a bar.
         settings: of the method, such as `epsilon`, `lengthscale`, `reg`, `learn`, `epsilon_kernel` of "kelfi".
 
     Warns with `kb.PosteriorWarning` when the result should not be taken at face value; `posterior.problems` keeps it.
@@ -103,7 +104,7 @@ def infer(
         >>> prior = kb.Prior(growth=(0, 2), noise=stats.lognorm(0.5, scale=0.1))
         >>> posterior = kb.infer(simulator, prior, observed={"end": 2.4, "roughness": 0.15}, simulations=300, random_state=0)
         >>> summary = posterior.summary()
-        >>> 0.6 < summary["growth"]["mean"] < 1.3, summary["noise"]["sd"] < summary["noise"]["prior sd"]
+        >>> 0.6 < summary["growth"]["mean"] < 1.3, summary["noise"]["std"] < summary["noise"]["prior std"]
         (True, True)
     """
     method = _check.option(method, "method", METHODS)
@@ -123,14 +124,14 @@ def infer(
         "retry_failed": retry_failed,
         "progress": progress,
     }
+    question = _Question(prior, observed, statistics, method, functools.partial(chosen, **settings), progress)
     if parameters is not None or outputs is not None:
         if simulator is not None:
             raise ValueError("infer takes a simulator, or parameters and outputs of runs made elsewhere, not both")
         _refuse_runs(method, simulations, rounds, more, proposal, options)
         runs = _given_runs(prior, parameters, outputs)
-        elsewhere = isinstance(settings.get("epsilon_kernel"), SpatioTemporalEpsilon)
-        problem = _posed(runs, prior, observed, statistics, rng, progress, elsewhere)
-        return _result(chosen(problem, **settings), problem, runs, method, simulator, options, rng)
+        problem = question.pose(runs, rng)
+        return _result(_Answer(question.infer(problem), problem, runs, rng), method, simulator, options)
     if simulator is None:
         raise ValueError("infer needs a simulator, or parameters and outputs of runs made elsewhere")
     rounds, more = _check.count(rounds, "rounds"), _check.count(more, "more", at_least=0)
@@ -138,43 +139,91 @@ def infer(
         raise ValueError("pass simulations (runs in all) or more (runs in addition), not both")
     if method in SEEKING and (rounds > 1 or proposal is not None):
         raise ValueError(f"method {method!r} chooses where to simulate: rounds and proposal are for the others")
-    start = prior if proposal is None else read_prior(proposal)
-    if start.names != prior.names:
-        raise ValueError(f"proposal has parameters {start.names} where the prior has {prior.names}")
-    design = _check.option(design, "design", DESIGNS)
+    start = _Start(prior, proposal, design)
     campaign = Campaign(simulator, prior, _seed(random_state), options)
-    rng = np.random.default_rng(campaign.seed)
-    total = (
-        campaign.known() + more if more else _check.count(500 if simulations is None else simulations, "simulations")
-    )
+    simulations = 500 if simulations is None else simulations
+    total = campaign.known() + more if more else _check.count(simulations, "simulations")
+    return _result(_simulated(question, campaign, start, total, rounds, more > 0), method, simulator, options)
 
-    elsewhere = isinstance(settings.get("epsilon_kernel"), SpatioTemporalEpsilon)
+
+class _Question(NamedTuple):
+    """What is to be inferred from any runs, and how."""
+
+    prior: Prior
+    observed: Any
+    statistics: Any
+    method: str
+    infer: functools.partial[Inference]
+    progress: bool | None
+
+    def pose(self, runs: Runs, rng: np.random.Generator) -> Problem:
+        """The inference that runs allow; what is wrong with the observation must not cost the runs."""
+        elsewhere = isinstance(self.infer.keywords.get("epsilon_kernel"), SpatioTemporalEpsilon)
+        try:
+            names = _names(runs, self.statistics)
+            y = _check.numbers(self.observed, "observed") if elsewhere else _observation(self.observed, runs, names)
+            outputs = _check.numbers(runs.outputs, "outputs")
+            return Problem(self.prior, y, runs.parameters, outputs, names, rng, progress=self.progress)
+        except ValueError as error:
+            error.runs = runs  # type: ignore[attr-defined]
+            error.add_note("The finished runs are in the attribute `runs` of this error.")
+            raise
+
+
+class _Answer(NamedTuple):
+    """What was inferred, from what, and random numbers to go on with."""
+
+    found: Inference
+    problem: Problem
+    runs: Runs
+    rng: np.random.Generator
+
+
+class _Start:
+    """Where the parameters of the first round come from: the prior, or another distribution over the same parameters."""
+
+    def __init__(self, prior: Prior, proposal: Any, design: str):
+        self.prior, self.proposal = prior, None if proposal is None else read_prior(proposal)
+        self.source = prior if self.proposal is None else self.proposal
+        if self.source.names != prior.names:
+            raise ValueError(f"proposal has parameters {self.source.names} where the prior has {prior.names}")
+        self.design = _check.option(design, "design", DESIGNS)
+
+    def rows(self, begin: int, end: int, seed: int) -> Array:
+        """Some rows of the design."""
+        drawn = self.source.design(end - begin, self.design, start=begin, random_state=seed)
+        if self.proposal is not None and not self.prior.contains(drawn).all():
+            row = drawn[int((~self.prior.contains(drawn)).argmax())]
+            raise ValueError(f"proposal draws parameters outside the support of the prior, such as {row}")
+        return drawn
+
+
+def _simulated(
+    question: _Question, campaign: Campaign, start: _Start, total: int, rounds: int, adding: bool
+) -> _Answer:
+    """Runs of a simulator and what they tell: where a method asks for them, or round by round."""
+    rng = np.random.default_rng(campaign.seed)
 
     def pose(runs: Runs) -> Problem:
-        return _posed(runs, prior, observed, statistics, rng, progress, elsewhere)
+        return question.pose(runs, rng)
 
-    if method in SEEKING:
-        found, problem, runs = campaign.seek(pose, lambda problem: chosen(problem, **settings), total)
-        return _result(found, problem, runs, method, simulator, options, rng)
+    if question.method in SEEKING:
+        return _Answer(*campaign.seek(pose, question.infer, total), rng)
 
     def learn(runs: Runs, starts: Array) -> tuple[Inference, Problem]:
         problem = pose(runs)
         problem.rounds = np.searchsorted(starts, runs.index, side="right")
-        problem.proposal = start if proposal is not None else None
-        return chosen(problem, **settings), problem
+        problem.proposal = start.proposal
+        return question.infer(problem), problem
 
     def rows(begin: int, end: int) -> Array:
-        drawn = start.design(end - begin, design, start=begin, random_state=campaign.seed)
-        if proposal is not None and not prior.contains(drawn).all():
-            row = drawn[int((~prior.contains(drawn)).argmax())]
-            raise ValueError(f"proposal draws parameters outside the support of the prior, such as {row}")
-        return drawn
+        return start.rows(begin, end, campaign.seed)
 
-    found, problem, runs, followed = campaign.in_rounds(rows, learn, total, rounds, more > 0)
-    found.details["first_round"] = followed if proposal is None else 0
-    if proposal is not None:
-        found.problems += _narrow(start, prior, found)
-    return _result(found, problem, runs, method, simulator, options, rng)
+    found, problem, runs, followed = campaign.in_rounds(rows, learn, total, rounds, adding)
+    found.details["first_round"] = followed if start.proposal is None else 0
+    if start.proposal is not None:
+        found.problems += _narrow(start.proposal, question.prior, found)
+    return _Answer(found, problem, runs, rng)
 
 
 # ------------------------------------------------------------------------------------------------ reading
@@ -190,6 +239,7 @@ def _seed(random_state: RandomState) -> int | None:
 
 
 def _check_settings(method: Callable[..., Inference], name: str, settings: dict[str, Any]) -> None:
+    """Refuse what is no argument of the method: this is why methods with settings in common name them each."""
     known = [p for p in inspect.signature(method).parameters if p != "problem"]
     for setting in settings:
         if setting not in known:
@@ -210,11 +260,14 @@ def _given_runs(prior: Prior, parameters: Any, outputs: Any) -> Runs:
     """Runs made elsewhere; rows with NaN are failed runs."""
     if parameters is None or outputs is None:
         raise ValueError("parameters and outputs belong together: the rows of one are those of the other")
-    theta = prior._read(parameters)
+    theta = prior._read(parameters, "parameters")
     if isinstance(outputs, dict):
-        names, table = tuple(outputs), np.column_stack([np.asarray(v, dtype=np.float64) for v in outputs.values()])
+        names, table = (
+            tuple(outputs),
+            np.column_stack([_check._as_numbers(v, f"outputs[{n!r}]") for n, v in outputs.items()]),
+        )
     else:
-        names, table = None, np.asarray(_check.table(outputs, "outputs"), dtype=np.float64)
+        names, table = None, np.atleast_1d(_check._as_numbers(outputs, "outputs"))
     _check.same_length(theta, table, "parameters", "outputs")
     good = np.asarray(np.isfinite(table.reshape(len(table), -1)).all(1))
     if not good.any():
@@ -262,20 +315,6 @@ def _observation(value: Any, runs: Runs, names: tuple[str, ...]) -> Array:
 # ------------------------------------------------------------------------------------------------ working
 
 
-def _posed(
-    runs: Runs, prior: Prior, observed: Any, statistics: Any, rng: Any, progress: bool | None, elsewhere: bool
-) -> Problem:
-    """The inference that runs allow; what is wrong with the observation must not cost the runs."""
-    try:
-        names = _names(runs, statistics)
-        y = _check.numbers(observed, "observed") if elsewhere else _observation(observed, runs, names)
-        return Problem(prior, y, runs.parameters, runs.outputs, names, rng, progress=progress)
-    except ValueError as error:
-        error.runs = runs  # type: ignore[attr-defined]
-        error.add_note("The finished runs are in the attribute `runs` of this error.")
-        raise
-
-
 def _narrow(proposal: Prior, prior: Prior, found: Inference) -> list[str]:
     """A proposal that leaves out much of the prior, and a posterior that reaches its edge."""
     draws = prior.to_gaussian(proposal.design(500))
@@ -292,15 +331,8 @@ def _narrow(proposal: Prior, prior: Prior, found: Inference) -> list[str]:
     ]
 
 
-def _result(
-    found: Inference,
-    problem: Problem,
-    runs: Runs,
-    method: str,
-    simulator: Any,
-    options: dict[str, Any],
-    rng: np.random.Generator,
-) -> ParameterPosterior:
+def _result(answer: _Answer, method: str, simulator: Any, options: dict[str, Any]) -> ParameterPosterior:
+    found, problem, runs, rng = answer
     problems = (*doubts(problem, found), *found.problems)
     if problems:
         warnings.warn("\n".join(problems), PosteriorWarning, stacklevel=3)

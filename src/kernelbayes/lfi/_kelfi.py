@@ -151,7 +151,9 @@ def fit(
     learn = _check.option(learn, "learn", ("posterior", "marginal", None))
     comparison, Z, prior = problem.compare(epsilon_kernel), problem.Z, problem.prior
     if len(Z) < 10:
-        raise ValueError(f"there are {len(Z)} simulations; at least 10 are needed to learn from")
+        raise ValueError(
+            f"there are {len(Z)} simulations, rows of parameters and outputs; at least 10 are needed to learn from"
+        )
     groups = len(comparison.names)
     fixed = Fixed(*_given(epsilon, lengthscale, reg, groups))
     several = groups > 1 and fixed.epsilon is None

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.optimize
 
 from .. import _check
-from .._summary import Summary
+from .._summary import Summary, percent
 from .._table import write_table
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import tails
@@ -172,7 +172,7 @@ class ParameterPosterior:
     def _smoothed_cache(self) -> Any:
         return smoothed_under(self.prior, self.prior.to_gaussian(self._draws_cache))
 
-    def map(self) -> Array:
+    def mode(self) -> Array:
         """The parameters (d,) of largest posterior density.
 
         Found from the best of the draws; of a method that has weighted points only, the point of largest density among
@@ -197,7 +197,7 @@ class ParameterPosterior:
         return self.prior.from_gaussian(best.x[None])[0]
 
     def summary(self, level: float = 0.9) -> Summary:
-        """A table with a row for each parameter: mean, sd, quantiles, effective simulations, and the prior's sd.
+        """A table with a row for each parameter: mean, std, quantiles, effective simulations, and the prior's std.
 
         Example:
             >>> import numpy as np, kernelbayes as kb
@@ -205,7 +205,7 @@ class ParameterPosterior:
             >>> x = theta + np.random.default_rng(0).normal(0, 0.5, theta.shape)
             >>> posterior = kb.infer(parameters=theta, outputs=x, prior=kb.Prior(mu=(-5, 5)), observed=[1.0], random_state=0)
             >>> list(posterior.summary()["mu"])
-            ['mean', 'sd', '5 %', 'median', '95 %', 'ess', 'prior sd']
+            ['mean', 'std', '5 %', 'median', '95 %', 'ess', 'prior std']
         """
         lower, upper = tails(level)
         mean, std = self.mean(), self.std()
@@ -215,21 +215,22 @@ class ParameterPosterior:
         rows = {
             name: {
                 "mean": float(mean[j]),
-                "sd": float(std[j]),
-                f"{100 * lower:g} %": float(low[j]),
+                "std": float(std[j]),
+                percent(lower): float(low[j]),
                 "median": float(middle[j]),
-                f"{100 * upper:g} %": float(high[j]),
+                percent(upper): float(high[j]),
                 "ess": round(float(ess[j])),
-                "prior sd": float(before[j]),
+                "prior std": float(before[j]),
             }
             for j, name in enumerate(self.names)
         }
-        return Summary(rows, f"{self.method}, {len(self.parameters)} simulations")
+        return Summary(rows, f"{self.method}, {len(self.parameters)} simulations", self.problems)
 
     def relevance(self) -> Summary:
         """Which statistics matter: those compared on a small scale, relative to their spread over the simulations.
 
-        A statistic whose scale is as large as its spread, or larger, plays no part. Hsu (2019), 4.3.3 and figure 4.2.
+        A statistic whose scale is as large as its spread, or larger, plays no part. Hsu (2019), 4.3.3 and figure 4.2. Where
+        a statistic has a long tail, its scale is that in the middle of the simulations; see `kb.lfi.GaussianEpsilon`.
         """
         if self._scales is None:
             raise ValueError(f"method {self.method!r} learns no scales of statistics; use method='kelfi'")
@@ -256,7 +257,9 @@ class ParameterPosterior:
 
         return check(self, n, **options)
 
-    def plot(self, truth: Mapping[str, float] | ArrayLike | None = None, *, prior: bool = True) -> Any:
+    def plot(
+        self, truth: Mapping[str, float] | ArrayLike | None = None, *, level: float = 0.9, prior: bool = True
+    ) -> Any:
         """A figure of all pairs of parameters, with the prior's marginals and the truth if given.
 
         Returns a Matplotlib figure: `posterior.plot().savefig("posterior.png")`.
@@ -264,7 +267,7 @@ class ParameterPosterior:
         from .. import plotting
 
         known = None if truth is None else self.prior._read(truth)[0]
-        return plotting.pairs(self, known, prior=prior)
+        return plotting.pairs(self, known, prior=prior, level=level)
 
     def to_arviz(self, n: int = 1000, random_state: RandomState = None) -> Any:
         """The draws for ArviZ: posterior, prior and observed data, as `arviz.from_dict` makes them."""
@@ -275,12 +278,6 @@ class ParameterPosterior:
     def to_csv(self, path: str | os.PathLike[str], n: int = 1000, random_state: RandomState = None) -> None:
         """Write n draws, a column for each parameter."""
         write_table(path, list(zip(self.names, self.sample(n, random_state).T, strict=True)))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file that `kb.load` reads; the simulator is not part of it."""
-        from .._persist import save
-
-        save(self, path)
 
     def _settled(self) -> ParameterPosterior:
         """Without the simulator, which cannot be saved."""

@@ -53,7 +53,7 @@ class PredictiveCheck:
         >>> check
         PredictiveCheck(100 simulations, 2 statistics, none in the far tails)
         >>> list(check.summary()["mean"])
-        ['observed', 'mean', 'sd', 'tail']
+        ['observed', 'mean', 'std', 'tail']
     """
 
     observed: Array
@@ -110,9 +110,9 @@ class PredictiveCheck:
         return np.flatnonzero((self.tail <= _RARE) | (away > _FAR * self.values.std(0) + 1e-12 * away))
 
     @property
-    def problems(self) -> list[str]:
+    def problems(self) -> tuple[str, ...]:
         """Sentences about what the simulator does not reproduce; empty if there is nothing to say."""
-        return self._problems_of_series() if self.is_series else self._problems_of_statistics()
+        return tuple(self._problems_of_series() if self.is_series else self._problems_of_statistics())
 
     def _problems_of_statistics(self) -> list[str]:
         if not len(self.far):
@@ -138,7 +138,7 @@ class PredictiveCheck:
         ]
 
     def summary(self) -> Summary:
-        """A table: each statistic as observed, its mean and sd over the simulations, and the tail probability.
+        """A table: each statistic as observed, its mean and std over the simulations, and the tail probability.
 
         Of a series, the values that lie farthest out.
         """
@@ -153,21 +153,21 @@ class PredictiveCheck:
             self.statistics[j]: {
                 "observed": float(y[j]),
                 "mean": float(mean[j]),
-                "sd": float(sd[j]),
+                "std": float(sd[j]),
                 "tail": float(self.tail[j]),
             }
             for j in which
         }
-        return Summary(rows, title)
+        return Summary(rows, title, self.problems)
 
-    def plot(self) -> Any:
+    def plot(self, *, level: float = 0.9) -> Any:
         """A figure: a histogram for each statistic with the observation as a line, or bands along a series.
 
         Returns a Matplotlib figure: `check.plot().savefig("predictive.png")`.
         """
         from .. import plotting
 
-        return plotting.predictive(self)
+        return plotting.predictive(self, level=level)
 
 
 def check(

@@ -103,7 +103,7 @@ class Prior:
             components.append(Normal(means, np.asarray(scipy.linalg.block_diag(*(c.cov for _, c in combination)))))
         return components[0] if len(components) == 1 else Mixture(components, np.array(weights))
 
-    def sample(self, n: int, random_state: RandomState = None) -> Array:
+    def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
         """Independent draws (n, d)."""
         n, rng = _check.count(n, "n"), _check.generator(random_state)
         return np.concatenate([_draws(block, n, rng) for block in self._blocks], axis=1)
@@ -126,7 +126,7 @@ class Prior:
         """
         n, start = _check.count(n, "n", at_least=0), _check.count(start, "start", at_least=0)
         kind = _check.option(kind, "kind", DESIGNS)
-        seed = _check.count(random_state, "random_state", at_least=0)
+        seed = _check.count(random_state, "random_state", at_least=0, at_most=2**64 - 1)
         z = _sequence(kind, self.dimension, start, start + n, seed)
         out, left = [], 0
         for block in self._blocks:
@@ -212,21 +212,21 @@ class Prior:
         edges = np.cumsum([block.width for block in self._blocks])[:-1]
         return list(zip(self._blocks, np.split(rows, edges, axis=1), strict=True))
 
-    def _read(self, theta: Any) -> Array:
+    def _read(self, theta: Any, name: str = "theta") -> Array:
         if isinstance(theta, Mapping):
             missing = [n for n in self.names if n not in theta]
             if missing:
-                raise ValueError(f"theta lacks the parameters {missing}")
+                raise ValueError(f"{name} lacks the parameters {missing}")
             theta = np.column_stack([np.atleast_1d(theta[n]) for n in self.names])
-        array = np.asarray(theta)
+        array = _check.table(theta, name)
         if array.ndim == 1 and self.dimension > 1:
             array = array[None]  # one parameter vector
         if array.ndim == 2 and array.shape[1] != self.dimension:
             number = f"{array.shape[1]} column{'s' if array.shape[1] != 1 else ''}"
             raise ValueError(
-                f"theta has {number} where one for each of the parameters {', '.join(self.names)} was wanted"
+                f"{name} has {number} where one for each of the parameters {', '.join(self.names)} was wanted"
             )
-        return _check.vectors(array, "theta", width=self.dimension)
+        return _check.vectors(array, name, width=self.dimension)
 
     def __repr__(self) -> str:
         left, parts = 0, []
@@ -271,7 +271,7 @@ def _block(value: Any, name: str) -> Block:
             f"or a kb.Mixture; got {value!r}"
         )
     known = as_distribution(value)
-    return _known(known, name) if known is not None else _drawn(value, name)
+    return _known(known, name) if known is not None else _drawn(value)
 
 
 def _bounds(value: Any, name: str) -> Scalar:
@@ -296,7 +296,7 @@ def _known(value: Distribution, name: str) -> Block:
     return Correlated(value)
 
 
-def _drawn(value: Any, name: str) -> Drawn:
+def _drawn(value: Any) -> Drawn:
     """A multivariate distribution of which there are draws and a density."""
 
     def sampler(n: int, rng: np.random.Generator) -> Any:

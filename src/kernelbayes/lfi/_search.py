@@ -119,4 +119,4 @@ def judge(runs: Runs) -> None:
         raise SimulationError(f"{len(runs.failures)} of {ended} runs failed:\n  {commonest(runs)}", runs)
     if runs.failure_rate > SHARE_TO_WARN:
         text = f"{len(runs.failures)} of {ended} runs failed ({runs.failure_rate:.0%}):\n  {commonest(runs)}"
-        warnings.warn(text, SimulationWarning, stacklevel=4)
+        warnings.warn(text, SimulationWarning, stacklevel=5)

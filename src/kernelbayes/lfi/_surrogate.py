@@ -22,7 +22,7 @@ from .. import _check
 from .._linalg import cholesky, solve, solve_lower
 from .._typing import Array
 from ._problem import Inference, OutOfBudget, Problem
-from ._synthetic import decision_error, read_error, with_uncertainty
+from ._synthetic import Deciding, decision_error, read_error, with_uncertainty
 from ._walk import Bench, concluded, read_share, walk
 
 # Statistics farther from the observation than this, in units of their spread, are as good as infinitely far: a surrogate
@@ -130,20 +130,11 @@ def _learned_scales(Z: Array, x: Array) -> tuple[Array, float, float]:
     return np.array(learned), float(amplitude) * unit**2, float(noise) * unit**2
 
 
-@dataclasses.dataclass
-class _Surrogated:
+@dataclasses.dataclass(kw_only=True)
+class _Surrogated(Deciding):
     """Metropolis-Hastings under a surrogate that is given further runs where a decision could be wrong."""
 
-    bench: Bench
-    rng: np.random.Generator
     model: Surrogate
-    epsilon: float
-    extra: int
-    error: float
-    draws: int
-    most: int
-    undecided: int = 0
-    decisions: int = 0
     spent: bool = False
 
     def state(self, z: Array) -> _Somewhere:
@@ -163,9 +154,7 @@ class _Surrogated:
                 if where == 0 and not self.spent:  # every run there failed
                     return False
                 break
-        self.decisions += 1
-        self.undecided += not sure
-        return bool(self.rng.uniform() <= np.median(alphas))
+        return self.decided(alphas, sure)
 
     def _alphas(self, means: Array, covariances: Array, log_prior: float) -> Array:
         """Probabilities of acceptance (m,) for joint draws of the statistics' means at both places."""
@@ -237,10 +226,10 @@ def surrogate(
     steps = _check.count(steps, "steps", at_least=10)
     bench = Bench(problem, standardise)
     model = Surrogate(bench.Z, bench.X, bench.observed, int(problem.rng.integers(2**31)))
-    target = _Surrogated(bench, problem.rng, model, epsilon, extra, error, draws, most)
+    settings = {"epsilon": epsilon, "extra": extra, "error": error, "draws": draws, "most": most}
+    target = _Surrogated(bench=bench, rng=problem.rng, model=model, **settings)
     found = walk(problem, bench, target, step, steps)
-    settings = {"epsilon": epsilon, "extra": extra, "error": error, "draws": draws, "most": most, "steps": steps}
-    inference = concluded(found, burn, bench, {**settings, "standardise": standardise})
+    inference = concluded(found, burn, bench, {**settings, "steps": steps, "standardise": standardise})
     inference.details["noise"] = np.sqrt(model.noise)
     inference.ess = min(inference.ess, float(len(model.Z)))
-    return with_uncertainty(inference, target.undecided, target.decisions, "simulations")
+    return with_uncertainty(inference, target, "simulations")

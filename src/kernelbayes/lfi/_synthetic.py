@@ -126,20 +126,32 @@ def decision_error(alphas: Array) -> float:
     return float(np.abs(alphas - np.median(alphas)).mean())
 
 
-@dataclasses.dataclass
-class _Adaptive:
-    """Metropolis-Hastings that simulates until a decision is unlikely to be wrong."""
+@dataclasses.dataclass(kw_only=True)
+class Deciding:
+    """What Metropolis-Hastings under an uncertain likelihood needs, and how it decides."""
 
     bench: Bench
     rng: np.random.Generator
     epsilon: float
-    repeats: int
     extra: int
     error: float
     draws: int
     most: int
     undecided: int = 0
     decisions: int = 0
+
+    def decided(self, alphas: Array, sure: bool) -> bool:
+        """Whether to accept, by probabilities of acceptance (m,); counts decisions, and those that are not sure."""
+        self.decisions += 1
+        self.undecided += not sure
+        return bool(self.rng.uniform() <= np.median(alphas))
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Adaptive(Deciding):
+    """Metropolis-Hastings that simulates until a decision is unlikely to be wrong."""
+
+    repeats: int
 
     def state(self, z: Array) -> _Place:
         return _Place(z, _Moments(self.bench.repeated(z, self.repeats), self.repeats, self.epsilon))
@@ -156,9 +168,7 @@ class _Adaptive:
             self._simulate(open_places)
             if not (proposed.possible and current.possible):  # of the further runs, too many failed
                 return proposed.possible
-        self.decisions += 1
-        self.undecided += not sure
-        return bool(self.rng.uniform() <= np.median(alphas))
+        return self.decided(alphas, sure)
 
     def _alphas(self, new: _Moments, old: _Moments, log_prior: float) -> Array:
         logs = [s.log_likelihood(self.bench.observed, s.draws(self.draws, self.rng)) for s in (new, old)]
@@ -218,11 +228,11 @@ def adaptive_synthetic_likelihood(
     steps = None if steps is None else _check.count(steps, "steps")
     bench = Bench(problem, standardise)
     epsilon = _epsilon(bench, repeats) if epsilon is None else _check.positive(epsilon, "epsilon")
-    target = _Adaptive(bench, problem.rng, epsilon, repeats, extra, error, draws, most)
-    found = walk(problem, bench, target, step, steps)
     settings = {"epsilon": epsilon, "repeats": repeats, "extra": extra, "error": error, "draws": draws, "most": most}
+    target = _Adaptive(bench=bench, rng=problem.rng, **settings)
+    found = walk(problem, bench, target, step, steps)
     inference = concluded(found, burn, bench, {**settings, "steps": steps, "standardise": standardise})
-    return with_uncertainty(inference, target.undecided, target.decisions, f"{most} simulations at each place")
+    return with_uncertainty(inference, target, f"{most} simulations at each place")
 
 
 def read_error(value: Any) -> float:
@@ -233,9 +243,9 @@ def read_error(value: Any) -> float:
     return number
 
 
-def with_uncertainty(inference: Inference, undecided: int, decisions: int, limit: str) -> Inference:
+def with_uncertainty(inference: Inference, target: Deciding, limit: str) -> Inference:
     """Add how many decisions were taken without being sure."""
-    share = undecided / max(1, decisions)
+    share = target.undecided / max(1, target.decisions)
     inference.details["uncertain_decisions"] = share
     if share > _UNCERTAIN:
         inference.problems.append(

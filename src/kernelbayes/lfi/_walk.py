@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .. import _check
+from .._progress import progress_bar
 from .._typing import Array
 from ..kernels import Gaussian, median_lengthscale
 from ..kernels._distributions import Distribution
@@ -48,7 +49,9 @@ class Bench:
             )
         if problem.run is None:
             raise ValueError("this method chooses where to simulate and needs the simulator itself")
-        comparison = problem.compare(GaussianEpsilon(_check.option(standardise, "standardise", (True, False))))
+        comparison = problem.compare(
+            GaussianEpsilon(_check.option(standardise, "standardise", (True, False)), ranks=False)
+        )
         flat = problem.outputs.reshape(len(problem.outputs), -1)
         units = spreads(flat) if standardise else np.ones(flat.shape[1])
         self._kept = units > 0  # those that `compare` kept
@@ -133,7 +136,7 @@ def walk(problem: Problem, bench: Bench, target: Target, step: Any, steps: int |
     sd = np.sqrt(np.diagonal(bench.latent.covariance()))
     places, moved = [], []
     z, made = bench.nearest(), 0
-    with progress_bar(problem, bench.left if steps is None else steps, "runs" if steps is None else "steps") as bar:
+    with counted(problem, bench.left if steps is None else steps, "runs" if steps is None else "steps") as bar:
         try:
             current, here = target.state(z), bench.log_prior(z)
             while steps is None or made < steps:
@@ -175,12 +178,9 @@ def read_share(value: Any, name: str) -> float:
     return number
 
 
-def progress_bar(problem: Problem, total: int | None, unit: str) -> Any:
+def counted(problem: Problem, total: int | None, unit: str) -> Any:
     """A bar that counts runs or steps."""
-    from tqdm.auto import tqdm  # slow to import
-
-    hidden = None if problem.progress is None else not problem.progress
-    return tqdm(total=total, desc="walking", unit=f" {unit}", leave=False, disable=hidden)
+    return progress_bar(total, "walking", problem.progress, unit=f" {unit}", leave=False)
 
 
 # ----------------------------------------------------------------------------------------- what is made of it

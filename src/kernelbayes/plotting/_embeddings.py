@@ -19,7 +19,7 @@ def conditional_density(
     *,
     truth: Callable[[float, Array], Array] | None = None,
     bandwidth: float | None = None,
-    level: float = 0.8,
+    level: float = 0.9,
 ) -> Any:
     """A conditional embedding of one y on one x: its density over the plane, and slices with their intervals.
 

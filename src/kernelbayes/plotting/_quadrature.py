@@ -129,7 +129,7 @@ def integral(found: Integral, truth: Any = None) -> Any:
         found: from `kb.integrate`.
         truth: the true integral if it is known, or (p,) for p integrals.
     """
-    means = np.atleast_1d(found.mean)
+    means = np.atleast_1d(found.mean())
     count = len(means)
     true = None if truth is None else np.ravel(_check.numbers(truth, "truth"))
     if true is not None and len(true) != count:
@@ -153,7 +153,7 @@ def integral(found: Integral, truth: Any = None) -> Any:
 
 def _said(found: Integral, j: int) -> str:
     """The integral in numbers."""
-    one = Integral(found.rule, found.values, [(found.n, np.ravel(found.mean)[j], np.ravel(found.std)[j])])
+    one = Integral(found.rule, found.values, [(found.n, np.ravel(found.mean())[j], np.ravel(found.std())[j])])
     return repr(one).removeprefix("Integral(").removesuffix(")")
 
 
@@ -217,7 +217,7 @@ def _scale(found: Integral, values: Array, j: int) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuadratureWarning)  # it was said when the integral was found
         own = found.rule.integrate(values, return_std=True)[1]
-    caution = float(np.ravel(found.std)[j]) / own if own > 0 else 1.0
+    caution = float(np.ravel(found.std())[j]) / own if own > 0 else 1.0
     return caution**2 * float(found.rule.scale(values))
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _check
 from .._typing import Array, ArrayLike
 from ..embeddings import PosteriorWarning
+from ..embeddings._weighted import level_of
 from ._style import FAINT, INK, SECOND, first_of_each, new_figure
 
 # Panels beside each other, and pairs marked in each.
@@ -31,7 +32,7 @@ def function_band(
     x: ArrayLike | None = None,
     *,
     truth: ArrayLike | Callable[[Array], ArrayLike] | None = None,
-    level: float = 0.95,
+    level: float = 0.9,
     resolution: int = 200,
 ) -> Any:
     """The function that a model found: its mean, a band about it, and marks below where there are pairs.
@@ -51,8 +52,7 @@ def function_band(
     """
     from scipy.stats import norm
 
-    if not 0 < _check.scalar(level, "level") < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level:g}")
+    level = level_of(level)
     points = _points(model, x)
     inputs = _varying(points)
     cuts = [_cut(points, j, _check.count(resolution, "resolution", at_least=2)) for j in inputs]

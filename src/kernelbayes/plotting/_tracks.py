@@ -19,7 +19,7 @@ def track(track: Track, truth: Array | None = None, *, level: float = 0.9) -> An
         truth: true states (t, d); NaN where they are not known.
         level: mass of the interval drawn.
     """
-    mean, (lower, upper) = track.mean, track.interval(level)
+    mean, (lower, upper) = track.mean(), track.interval(level)
     d = mean.shape[1]
     figure, axes = new_figure(1, (9.0, 1.0 + (2.4 if d == 1 else 1.7 if d < 4 else 1.3) * d), rows=d)
     axes = np.ravel(axes)
@@ -49,7 +49,7 @@ def track_plane(track: Track, truth: Array | None = None, *, level: float = 0.9)
     """
     if len(track.names) != 2:
         raise ValueError(f"a path in the plane needs two columns, this track has {len(track.names)}")
-    mean, missing = track.mean, ~track.diagnostics.observed
+    mean, missing = track.mean(), ~track.diagnostics.observed
     figure, ax = new_figure(1, (6.4, 5.6))
     for patch in _ellipses(track, level):
         ax.add_patch(patch)
@@ -113,7 +113,7 @@ def _ellipses(track: Track, level: float) -> list[Any]:
     faint = {"facecolor": (*to_rgb(SECOND), 0.06), "edgecolor": (*to_rgb(SECOND), 0.35), "lw": 0.5}
     few = track[:: max(1, -(-len(track) // 25))]
     out = []
-    for centre, deviation, cov in zip(few.mean, few.std, few.cov(), strict=True):
+    for centre, deviation, cov in zip(few.mean(), few.std(), few.cov(), strict=True):
         (small, large), axes = np.linalg.eigh(np.outer(deviation, deviation) * _correlation(cov))
         along = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
         widths = size * np.sqrt(np.maximum([large, small], 0.0))

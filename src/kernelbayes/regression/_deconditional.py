@@ -173,9 +173,9 @@ class DeconditionalEmbedding(MediatedModel):
             raise ValueError(f"embed takes one point, got {len(weights)}; use weights, expect or predict for several")
         return MeanEmbedding(self.Y_task_, weights[0], self.mediator_kernel_)
 
-    def expect(self, g: Callable[[Array], ArrayLike], X: ArrayLike) -> Array:
-        """The deconditional mean of g at each point: (t,) or (t, p) for g from (m, q) to (m,) or (m, p)."""
-        return self.weights(X) @ evaluate_function(g, self.Y_task_)
+    def expect(self, f: Callable[[Array], ArrayLike], X: ArrayLike) -> Array:
+        """The deconditional mean of f at each point: (t,) or (t, p) for f from (m, q) to (m,) or (m, p)."""
+        return self.weights(X) @ evaluate_function(f, self.Y_task_)
 
     def predict(self, X: ArrayLike) -> Array:
         """The deconditional mean of the targets: (t,), or (t, p) as z was."""

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from .. import _check
-from .._estimator import check_kinds, check_sample
+from .._estimator import MultiOutput, check_kinds, check_sample
 from .._typing import Array, ArrayLike, RandomState
 from ..features import IncompleteCholesky, Streamed, represent
 from ..kernels import Gaussian, Kernel
@@ -22,7 +22,7 @@ from ._function import GaussianFunction
 _TOLERANCE = 1e-10
 
 
-class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
+class SparseRegression(GaussianFunction, MultiOutput, RegressorMixin, BaseEstimator):
     r"""Gaussian process regression on a few points, which are learned with the kernel and the noise.
 
     The process is known by its values at n points u, and the m rows of data tell about it through them. With
@@ -49,11 +49,11 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         learn_kernel: whether the kernel that is given moves.
         ard: one lengthscale for each column, in the default kernel.
         rows: how many rows to learn from.
-        steps: of the search, at most.
+        max_iter: steps of the search, at most.
         restarts: further searches, from starts about the first, of which the best one counts. Few points have many places
             where a search may end, many points few.
         standardise: divide y by its standard deviation, column by column. The mean is always taken off.
-        verbose: show a bar while a fit goes on.
+        progress: show a bar; None: on a terminal when it takes more than a moment.
         random_state: seed of the choice of rows and of the first points.
 
     Attributes:
@@ -93,10 +93,10 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         learn_kernel: bool = True,
         ard: bool = True,
         rows: int = 4096,
-        steps: int = 100,
+        max_iter: int = 100,
         restarts: int = 0,
         standardise: bool = True,
-        verbose: bool = False,
+        progress: bool | None = None,
         random_state: RandomState = None,
     ):
         self.points = points
@@ -108,16 +108,11 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         self.learn_kernel = learn_kernel
         self.ard = ard
         self.rows = rows
-        self.steps = steps
+        self.max_iter = max_iter
         self.restarts = restarts
         self.standardise = standardise
-        self.verbose = verbose
+        self.progress = progress
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     # ------------------------------------------------------------------------------------------------ fitting
 
@@ -156,9 +151,9 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
             bool(self.learn_kernel),
             bool(self.ard),
             _check.count(self.rows, "rows", at_least=2),
-            _check.count(self.steps, "steps"),
+            _check.count(self.max_iter, "max_iter"),
             _check.count(self.restarts, "restarts", at_least=0),
-            bool(self.verbose),
+            self.progress,
         )
 
     def _spread(self) -> float | None:
@@ -194,8 +189,8 @@ class SparseRegression(GaussianFunction, RegressorMixin, BaseEstimator):
         points = np.asarray(params.points)
         self.features_ = IncompleteCholesky(tol=_TOLERANCE).fit(params.kernel, points)
         gram = represent(self.features_, X)
-        if self.verbose and isinstance(gram, Streamed):
-            gram = replace(gram, progress=True)
+        if isinstance(gram, Streamed):
+            gram = replace(gram, progress=self.progress)
         task = Task(*gram.normal_equations(z), (z * z).sum(0), len(z))
         sums = Sums(task, max(float(params.kernel._diag(X).sum()), float(np.trace(task.core))))
         F = self.features_._coordinates(points)

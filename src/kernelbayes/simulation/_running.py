@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from .. import _check
+from .._progress import progress_bar
 from .._typing import Array, RandomState
 from ._calling import Caller, can_alarm
 from ._crews import Crew, Foreign, InProcess
 from ._interrupts import Interrupts
 from ._runs import SHARE_TO_WARN, Runs, SimulationError, commonest
-from ._session import BATCH, FEWEST_TO_JUDGE, MOST_FAILED, Session, progress_bar
+from ._session import BATCH, FEWEST_TO_JUDGE, MOST_FAILED, Session
 from ._shipping import Portable
 from ._signature import fingerprint, how_to_call
 from ._state import carried
@@ -104,7 +105,7 @@ class Running:
             # of what failed before; later rows of a search may depend on it, and it is known by then
             ledger.extend(rows, order.retry_failed and ledger.budget == 0)
             progress = order.progress if ledger.start == 0 else False  # a search has a bar of its own
-            with progress_bar(ledger.budget, ledger.ended(), progress) as bar:
+            with progress_bar(ledger.budget, "simulating", progress, done=ledger.ended(), unit=" runs") as bar:
                 session = Session(ledger, self._crew, self._interrupts, bar, self._block, end)
                 try:
                     why = session.run()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._summary import Summary
 from .._table import write_table
 from .._typing import Array
 
@@ -111,16 +112,45 @@ class Runs:
         total = len(self) + len(self.failures)
         return len(self.failures) / total if total else 0.0
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Sentences to read before the runs are used; empty if no more than a few failed."""
+        if self.failure_rate <= SHARE_TO_WARN:
+            return ()
+        return (f"{self.failure_rate:.0%} of the runs failed: {commonest(self)}",)
+
+    def summary(self) -> Summary:
+        """A table with a row for each parameter and each value of an output: mean, std, the least and the largest.
+
+        Example:
+            >>> from kernelbayes.simulation import simulate
+            >>> simulate(lambda x: x[0] ** 2, [1.0, 2.0, 3.0]).summary()
+            3 runs, none failed
+                          mean     std  least  largest
+            parameter_0      2  0.8165      1        3
+            output       4.667     3.3      1        9
+        """
+        failed = f"{len(self.failures)} failed" if self.failures else "none failed"
+        extents = {name: _extent(values) for name, values in self._columns()} if len(self) else {}
+        rows = {n: {"mean": e[0], "std": e[1], "least": e[2], "largest": e[3]} for n, e in extents.items()}
+        return Summary(rows, f"{len(self):,} runs, {failed}", self.problems)
+
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a table of the finished runs: `run`, the parameters, the outputs, `seconds`."""
+        write_table(path, [("run", self.index), *self._columns(), ("seconds", self.seconds)])
+
+    def _columns(self) -> list[tuple[str, Any]]:
+        """Parameters and outputs by name, none of which is `run` or `seconds`."""
         flat = self.outputs.reshape(len(self), -1 if len(self) else 0)
         numbered = ["output"] if self.outputs.ndim == 1 else [f"output_{j}" for j in range(flat.shape[1])]
         names = _apart(self.names or map(str, range(self.parameters.shape[1])), "parameter", {"run", "seconds"})
         outputs = _apart(self.statistics, "output", {"run", "seconds", *names}) if self.statistics else numbered
-        columns: list[tuple[str, Any]] = [("run", self.index)]
-        columns += list(zip(names, self.parameters.T, strict=True))
-        columns += list(zip(outputs, flat.T if len(self) else [()] * len(outputs), strict=True))
-        write_table(path, [*columns, ("seconds", self.seconds)])
+        columns: list[tuple[str, Any]] = list(zip(names, self.parameters.T, strict=True))
+        return [*columns, *zip(outputs, flat.T if len(self) else [()] * len(outputs), strict=True)]
+
+
+def _extent(values: Array) -> tuple[float, ...]:
+    return float(values.mean()), float(values.std()), float(values.min()), float(values.max())
 
 
 def joined(parts: list[Runs], dimension: int) -> Runs:

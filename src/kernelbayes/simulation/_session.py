@@ -22,7 +22,6 @@ _POLL, _POLL_OTHERS = 0.05, 0.2
 FEWEST_TO_JUDGE, MOST_FAILED = 20, 0.5
 #: Rows of a batch for a vectorised simulator; batches begin at its multiples.
 BATCH = 100
-_SECONDS_TO_WAIT = 1.0
 
 
 class Session:
@@ -148,12 +147,3 @@ def _not_finite(output: Array, statistics: tuple[str, ...] | None) -> str | None
     where = tuple(int(i) for i in np.argwhere(bad)[0])
     what = f"statistic {statistics[where[0]]!r}" if statistics else f"output{list(where)}" if where else "the output"
     return f"{what} is {output[where]}"
-
-
-def progress_bar(total: int, done: int, progress: bool | None) -> Any:
-    """A bar that appears, unless asked for or forbidden, on a terminal when it takes more than a moment."""
-    from tqdm.auto import tqdm
-
-    hidden = None if progress is None else not progress  # None: wherever there is no terminal
-    delay = 0.0 if progress else _SECONDS_TO_WAIT
-    return tqdm(total=total, initial=done, desc="simulating", unit=" runs", disable=hidden, delay=delay)

@@ -34,11 +34,11 @@ def simulate(
     timeout: float | None = None,
     vectorised: bool = False,
     pass_dict: bool | None = None,
-    random_state: RandomState = None,
     max_seconds: float | None = None,
-    progress: bool | None = None,
     retry_failed: bool = False,
     budget: int | None = None,
+    progress: bool | None = None,
+    random_state: RandomState = None,
 ) -> Runs:
     """Run a simulator once for every row of parameters; in parallel, resumable, with failures and time limits.
 

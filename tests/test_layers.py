@@ -1,0 +1,183 @@
+"""The layers of the library: who may import whom, read off the source of every module, imports inside functions included."""
+
+import ast
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import kernelbayes
+
+ROOT = Path(kernelbayes.__file__).parent
+
+#: From the bottom up. A layer may import from those above it in this table; peers of one row do not know each other.
+LAYERS = {
+    "words": {"_typing"},
+    "plain tools": {"_backend", "_catalogue", "_check", "_designs", "_linalg", "_progress", "_summary", "_table"},
+    "kernels": {"kernels"},
+    "features": {"features"},
+    "embeddings": {"embeddings"},
+    "rules": {"rules"},
+    "learning": {"learning"},
+    "estimators' tools": {"_estimator"},
+    "runs": {"simulation"},
+    "applications": {
+        *("conditional", "density_ratio", "bayes"),
+        *("filters", "lfi", "classification", "regression", "integration"),
+    },
+    "files": {"_persist"},
+    "figures": {"plotting"},
+    "the public page": {"kernelbayes"},
+    "what a person runs": {"cli", "demos", "experiments"},
+}
+
+#: Peers that build on each other, and why.
+PEERS = {
+    ("_linalg", "_backend"): "formulas run in NumPy and in JAX",
+    ("_table", "_check"): "checks of what is read",
+    ("_summary", "_table"): "a summary can be written as a table",
+    ("bayes", "conditional"): "a prior is pushed through a conditional embedding",
+    ("bayes", "density_ratio"): "importance weights are a density ratio",
+    ("lfi", "bayes"): "kernel Bayes' rule is one of the methods",
+    ("lfi", "conditional"): "so is a conditional embedding",
+    ("regression", "conditional"): "a deconditional embedding is the inverse of one",
+    ("cli", "demos"): "`kernelbayes demo` runs them",
+    ("cli", "experiments"): "`kernelbayes experiment` runs them",
+}
+
+#: What is stricter than the order of the layers.
+NEVER = {
+    ("rules", "kernels"): "rules are functions of matrices",
+    ("rules", "features"): "rules are functions of matrices",
+    ("rules", "embeddings"): "rules are functions of matrices",
+    ("simulation", "kernels"): "workers get arrays and simulators, never kernels",
+    ("simulation", "features"): "workers get arrays and simulators, never kernels",
+    ("simulation", "embeddings"): "workers get arrays and simulators, never kernels",
+    ("simulation", "rules"): "workers get arrays and simulators, never kernels",
+    ("simulation", "learning"): "workers get arrays and simulators, never kernels",
+}
+
+#: Against the order, but only inside a function, when it is called.
+ON_USE = {
+    ("filters", "plotting"): "`plot` of a result",
+    ("lfi", "plotting"): "`plot` of a result",
+    ("classification", "plotting"): "`plot_...` of a classifier",
+    ("regression", "plotting"): "`plot` of a model",
+    ("integration", "plotting"): "`plot` of a result",
+}
+
+RANK = {unit: rank for rank, units in enumerate(LAYERS.values()) for unit in units}
+UNITS = sorted(RANK)
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import: in which module and line, of which unit of the library, and whether only when a function is called."""
+
+    source: str
+    line: int
+    unit: str
+    target: str
+    on_use: bool
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line} imports {self.target}"
+
+
+def imports(path: Path) -> list[Import]:
+    """All imports of the library by one of its modules."""
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    package, source = list(parts[:-1]), str(path.relative_to(ROOT.parent))
+    own = unit_of([p for p in parts if p != "__init__"])
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    called = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.Lambda)
+        for inner in ast.walk(node)
+    }
+    found = []
+    for node in ast.walk(tree):
+        for name in names(node, package):
+            target = unit_of(name)
+            if target != own:
+                found.append(Import(source, node.lineno, own, target, id(node) in called))
+    return found
+
+
+def names(node: ast.AST, package: list[str]) -> list[list[str]]:
+    """Full names, in parts, of what a statement imports from the library."""
+    if isinstance(node, ast.Import):
+        full = [alias.name.split(".") for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        base = package[: len(package) + 1 - node.level] if node.level else []
+        base += node.module.split(".") if node.module else []
+        full = [[*base, alias.name] for alias in node.names]
+    else:
+        return []
+    return [name for name in full if name[0] == "kernelbayes"]
+
+
+def unit_of(name: list[str]) -> str:
+    """The part of the library that a name belongs to; what the public page itself defines belongs to it."""
+    return name[1] if len(name) > 1 and name[1] in RANK else "kernelbayes"
+
+
+def verdict(found: Import) -> str | None:
+    """What is wrong with an import, or None."""
+    pair = found.unit, found.target
+    if pair in NEVER:
+        return f"{found}: {NEVER[pair]}"
+    if pair in ON_USE:
+        return None if found.on_use else f"{found} at its top; it may do so inside a function only, for {ON_USE[pair]}"
+    if pair in PEERS or RANK[found.target] < RANK[found.unit]:
+        return None
+    kind = "its peer" if RANK[found.target] == RANK[found.unit] else "a layer above its own"
+    return f"{found}, {kind}"
+
+
+MODULES = sorted(ROOT.rglob("*.py"))
+ALL = [found for path in MODULES for found in imports(path)]
+
+
+def test_every_part_of_the_library_has_a_layer():
+    parts = {path.stem if path.suffix else path.name for path in ROOT.iterdir() if not path.name.startswith("__")}
+    assert parts - {"py", "py.typed"} == set(RANK) - {"kernelbayes"}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_imports_only_from_below(unit):
+    wrong = [said for found in ALL if found.unit == unit and (said := verdict(found)) is not None]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_exception_is_left_over():
+    """An exception that no module needs any more hides the next one who does."""
+    used = {(found.unit, found.target) for found in ALL}
+    assert not (PEERS.keys() | ON_USE.keys()) - used
+
+
+def test_the_rules_can_be_broken():
+    upwards = Import("kernelbayes/kernels/_base.py", 1, "kernels", "rules", on_use=True)
+    eager = Import("kernelbayes/filters/_track.py", 1, "filters", "plotting", on_use=False)
+    peer = Import("kernelbayes/filters/_track.py", 1, "filters", "lfi", on_use=True)
+    strict = Import("kernelbayes/rules/bayes.py", 1, "rules", "kernels", on_use=False)
+    assert all(verdict(wrong) for wrong in (upwards, eager, peer, strict))
+    tree = ast.parse(
+        "from .. import _check, plotting\nfrom ..kernels._base import Kernel\nimport kernelbayes.cli, numpy"
+    )
+    found = [name for node in ast.walk(tree) for name in names(node, ["kernelbayes", "filters"])]
+    assert [unit_of(name) for name in found] == ["_check", "plotting", "kernels", "cli"]
+
+
+def test_import_leaves_heavy_libraries_alone():
+    """None of these is imported, unless scikit-learn does so: it takes pandas where there is one."""
+    heavy = {"matplotlib", "pandas", "arviz", "xarray", "dask", "optax", "tqdm", "sqlite3"}
+    code = (
+        "import sys, jax, sklearn.base; before = set(sys.modules); import kernelbayes; "
+        f"print(*({heavy!r} & (set(sys.modules) - before)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert shown.split() == []
