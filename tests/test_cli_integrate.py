@@ -2,6 +2,7 @@
 
 import functools
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -128,6 +129,15 @@ def test_a_store_repeats_no_evaluation(folder, capsys):
     )
 
 
+def test_a_store_of_another_function_is_told(folder, capsys):
+    stored = (*given(), "--store", "values.sqlite")
+    call(capsys, *stored)
+    source = folder / "farm_model.py"
+    source.write_text(source.read_text().replace("rain**2 + price", "rain**2 + 2.0 * price"))
+    sys.modules.pop("farm_model")
+    assert "beware  the source of f farm_model:cost has changed" in call(capsys, *stored)
+
+
 def test_nodes_are_added_up_to_a_limit(folder, capsys):
     printed = call(capsys, *given(), "--tol", "1e-12", "--max-n", "30")
     assert "beware  after 30 evaluations the standard deviation is " in printed
@@ -188,6 +198,7 @@ def test_interrupted(folder, capsys):
             "farm_model:other_names has no argument 'rain'; its arguments are snow, price",
         ),
         (("--distribution", "no.toml"), "there is no file no.toml"),
+        (("--distribution", "points.csv"), "over the rows of a table, kb.integrate(f, table) integrates in Python"),
         (("--distribution", "farm_model.py"), "farm_model.py is not TOML"),
         (("--max-n", "30"), "--max-n is the limit of evaluations with --tol"),
         (("--max-n", "10", "--tol", "0.1"), "--max-n is 10, fewer than the 20 first evaluations of --n"),

@@ -199,6 +199,13 @@ def option(value: Any, name: str, choices: tuple[Any, ...]) -> Any:
     return next(choice for choice in choices if choice is value or choice == value)
 
 
+def given_instead(value: Any, kind: type) -> str:
+    """What was given where an object of some kind was wanted, in words; often it is the class itself."""
+    if isinstance(value, type) and issubclass(value, kind):
+        return f"the class {value.__name__} itself: call it"
+    return type(value).__name__
+
+
 def fits_memory(elements: int, what: str, instead: str) -> None:
     """Refuse an array of doubles that this machine cannot hold, naming the way round it."""
     wanted = 8 * elements

@@ -36,8 +36,7 @@ def check_kinds(estimator: Any, **wanted: type) -> None:
     for name, kind in wanted.items():
         value = getattr(estimator, name)
         if value is not None and not isinstance(value, kind):
-            called = isinstance(value, type) and issubclass(value, kind)
-            got = f"the class {value.__name__} itself: call it" if called else repr(value)
+            got = _check.given_instead(value, kind) if isinstance(value, type) else repr(value)
             raise ValueError(f"{name} must be a {kind.__name__} such as {_EXAMPLES[kind]} or None, got {got}")
 
 

@@ -102,7 +102,9 @@ def _known() -> dict[str, type]:
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator, a result, an embedding, a kernel or features to a file.
+    """Write a fitted estimator, an embedding, a kernel, features or a result to a file.
+
+    The file has the name that is given, whatever it ends in; `.npz` is usual.
 
     What holds a function of yours (a `FunctionKernel`, a network that is not `kb.MLP` or `kb.ConvNet`) cannot be written as
     data and raises ValueError.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import html
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from ._table import write_table
+
+# Columns of places, which are told apart by so much as their standard deviation in the column "std".
+_ABOUT = ("mean", "median")
 
 
 class Summary(Mapping[str, Mapping[str, float]]):
@@ -43,7 +47,10 @@ class Summary(Mapping[str, Mapping[str, float]]):
     def _cells(self) -> list[list[str]]:
         if not self._rows:
             return []
-        body = [[name, *(_shown(row[c]) for c in self.columns)] for name, row in self._rows.items()]
+        body = [
+            [name, *(_shown(row[c], c, row.get("std", row.get("sd"))) for c in self.columns)]
+            for name, row in self._rows.items()
+        ]
         return [["", *self.columns], *body]
 
     def __repr__(self) -> str:
@@ -75,5 +82,11 @@ def percent(level: float) -> str:
     return f"{100 * level:g} %"
 
 
-def _shown(value: float) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _shown(value: float, column: str, std: float | None) -> str:
+    """Four digits; of numbers that a standard deviation is about, as many as it has two digits of."""
+    if not isinstance(value, float):
+        return str(value)
+    digits = 4
+    if (column in _ABOUT or column.endswith(" %")) and std and value and math.isfinite(value) and math.isfinite(std):
+        digits = min(max(4, math.floor(math.log10(abs(value))) - math.floor(math.log10(abs(std))) + 2), 15)
+    return f"{value:.{digits}g}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -336,7 +338,7 @@ def test_summary_and_table(tmp_path):
         ({"kernel": kb.Gaussian([1.0, 2.0])}, "lengthscale has 2"),
         ({"features": 100}, "features must be"),
         ({"nodes": [[1.0, 2.0]], "n": None}, "nodes"),
-        ({"nodes": [[1.0]], "n": 3}, "1 nodes were given"),
+        ({"nodes": [[1.0]], "n": 3}, "1 nodes are given"),
         ({"nodes": "herding", "weights": "importance"}, "needs nodes with a density"),
         ({"nodes": "greedy", "n": 400}, "cannot be chosen greedily"),
         ({"nodes": "sobol", "distribution": np.zeros((5, 1)) + np.arange(5)[:, None]}, "quantiles"),
@@ -358,3 +360,43 @@ def test_functions_that_are_not():
     with pytest.raises(ValueError, match="NaN"):
         rule.integrate(lambda x: x[:, 0] * np.nan)
     assert rule.integrate(lambda x: x**2) == rule.integrate(lambda x: x[:, 0] ** 2)
+
+
+def test_greedy_nodes_that_end_by_rounding_are_kept():
+    rule = kb.quadrature(kb.Gaussian(1.0), stats.norm(), 10, nodes="greedy")
+    with pytest.warns(kb.QuadratureWarning, match="above tol=1e-09: before there are"):
+        far = rule.extend(5, tol=1e-9)
+    with pytest.warns(kb.QuadratureWarning, match="nodes were added and not 100"):
+        longer = rule.extend(100)
+    assert 10 < len(far) == len(longer) < 110
+    assert np.array_equal(longer.points[:10], rule.points)
+    with pytest.warns(kb.QuadratureWarning, match="0 nodes were added and not 5"):
+        assert len(longer.extend(5)) == len(longer)
+
+
+def test_a_loaded_rule_with_its_distribution(tmp_path):
+    rule = kb.quadrature(kb.Gaussian(1.0), stats.norm(), 8, nodes="sobol", random_state=0)
+    kb.save(rule, tmp_path / "rule.npz")
+    loaded = kb.load(tmp_path / "rule.npz")
+    assert np.array_equal(loaded.keep([0, 2], distribution=stats.norm()).weights, rule.keep([0, 2]).weights)
+    other = kb.Gaussian(0.5)
+    assert np.array_equal(loaded.with_kernel(other, distribution=stats.norm()).weights, rule.with_kernel(other).weights)
+    with pytest.raises(ValueError, match="2 columns where the nodes have 1"):
+        loaded.keep([0], distribution=[stats.norm()] * 2)
+
+
+@pytest.mark.parametrize("rows", [[8], [-9], [0.5], [[0]]])
+def test_rows_that_are_not_there(rows):
+    with pytest.raises(ValueError, match="rows must be numbers of nodes from 0 to 7"):
+        kb.quadrature(kb.Gaussian(1.0), stats.norm(), 8, nodes="sobol").keep(rows)
+
+
+def test_no_rows():
+    with pytest.raises(ValueError, match="no node would be kept"):
+        kb.quadrature(kb.Gaussian(1.0), stats.norm(), 8, nodes="sobol").keep([])
+
+
+def test_expansions_say_what_they_are():
+    assert repr(kb.mercer(kb.Gaussian(1.0), stats.norm())).startswith("MercerExpansion(Gaussian(lengthscale=1.), 1")
+    sample = np.random.default_rng(0).normal(size=(50, 1))
+    assert re.fullmatch(r"SampledSpectrum\(.*\d+ terms from 50 points\)", repr(kb.mercer(kb.Gaussian(1.0), sample)))

@@ -83,7 +83,7 @@ class TestIntegral:
         rule, i = found.rule, 5
         others = np.arange(24) != i
         K = rule.kernel.gram(rule.points)
-        K = K + (24 * rule.reg + 1e-9 * np.trace(K) / 24) * np.eye(24)
+        K = K + 24 * rule.reg * np.eye(24)
         solve = np.linalg.solve(K[np.ix_(others, others)], np.column_stack([np.ones(23), found.values[others]]))
         constant = solve[:, 1].sum() / solve[:, 0].sum()
         wanted = constant + K[i, others] @ (solve[:, 1] - constant * solve[:, 0])

@@ -13,7 +13,7 @@ import pytest
 from simulators import Noted, read_notes
 
 import kernelbayes
-from kernelbayes.simulation import open_runs, simulate
+from kernelbayes.simulation import SimulationWarning, open_runs, simulate
 from kernelbayes.simulation._owners import _is_running
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as tests use them")
@@ -68,7 +68,9 @@ def test_killed_and_resumed(tmp_path, executor):
     assert 15 <= len(kept) < 60
     assert len(before) - len(kept) <= 2 * (executor or 1)  # of those that had begun, all but the last are there
     time.sleep(0.1)  # a worker may be at the end of its last run
-    runs = simulate(Noted(tmp_path / "notes", 0.0), np.arange(60.0), store=tmp_path / "runs.sqlite", executor=executor)
+    quick = Noted(tmp_path / "notes", 0.0)
+    with pytest.warns(SimulationWarning, match=r"\(seconds\)"):  # the store was begun by a slower one
+        runs = simulate(quick, np.arange(60.0), store=tmp_path / "runs.sqlite", executor=executor)
     times = Counter(read_notes(tmp_path / "notes"))
     assert all(times[i] == 1 for i in kept.index)
     assert set(times) == set(range(60))

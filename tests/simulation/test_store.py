@@ -1,10 +1,16 @@
 """What is kept, what is refused, and who may take over from whom."""
 
+import functools
+import os
 import sqlite3
+import subprocess
+import sys
+import threading
 import time
 
 import numpy as np
 import pytest
+from scipy import stats
 from simulators import Noted, faulty, grow, noisy, read_notes
 
 from kernelbayes.simulation import SimulationError, SimulationWarning, open_runs, simulate
@@ -62,7 +68,8 @@ class TestResuming:
 
         simulate(simulator, ROWS, budget=10, store=store)
         returned.append(2.0)
-        with pytest.warns(SimulationWarning, match="where most runs returned"):
+        changed = pytest.warns(SimulationWarning, match="carries along has changed")
+        with changed, pytest.warns(SimulationWarning, match="where most runs returned"):
             runs = simulate(simulator, ROWS, store=store)
         assert [(f.index, f.kind) for f in runs.failures] == [(10, "wrong shape"), (11, "wrong shape")]
         returned.pop()
@@ -83,7 +90,8 @@ class TestResuming:
         assert len(calls) == 12
         assert [f.index for f in runs.failures] == [f.index for f in open_runs(store).failures] == [1, 4]
         broken.clear()
-        runs = simulate(simulator, ROWS, store=store, retry_failed=True)
+        with pytest.warns(SimulationWarning, match=r"carries along has changed .*\(broken\)"):
+            runs = simulate(simulator, ROWS, store=store, retry_failed=True)
         assert calls[12:] == [1.0, 4.0]
         assert not runs.failures
         np.testing.assert_array_equal(runs.outputs, ROWS[:, 0])
@@ -265,3 +273,86 @@ def test_a_vectorised_simulator_goes_on_as_if_it_had_not_stopped(tmp_path):
     assert len(stopped) % 100 == 0  # batches end together
     resumed = simulate(batch, rows, vectorised=True, store=store)
     np.testing.assert_array_equal(resumed.outputs, simulate(batch, rows, vectorised=True, random_state=0).outputs)
+
+
+def _scaled(x, k=3):
+    return k * x[0]
+
+
+def _closure(k):
+    def simulator(x):
+        return k * x[0]
+
+    return simulator
+
+
+class _Scaling:
+    def __init__(self, k):
+        self.k = k
+
+    def __call__(self, x):
+        return x[0]
+
+    def run(self, x):
+        return self(x)
+
+
+class TestState:
+    """What a simulator carries along is compared like its source."""
+
+    @pytest.mark.parametrize(
+        ("first", "second", "named"),
+        [
+            (functools.partial(_scaled, k=1), functools.partial(_scaled, k=2), "k"),
+            (_closure(1), _closure(2), "k"),
+            (_Scaling(np.arange(4.0)), _Scaling(np.arange(4.0) + 1e-9), "k"),
+            (_Scaling(1), _Scaling(2), "k"),
+            (_Scaling(1).run, _Scaling(2).run, "k"),
+            (_Scaling({"a": [1, 2]}), _Scaling({"a": [1, 3]}), "k"),
+            (lambda x, k=1: k * x[0], lambda x, k=2: k * x[0], "k"),
+            (_Scaling(stats.norm(0, 1)), _Scaling(stats.norm(0, 2)), "k"),
+            (_Scaling(functools.partial(_scaled, k=1)), _Scaling(functools.partial(_scaled, k=2)), "k"),
+            (functools.partial(_scaled), functools.partial(_scaled, k=2), "k"),
+        ],
+    )
+    def test_another_state_warns(self, store, first, second, named):
+        rows = np.ones((3, 1))
+        simulate(first, rows, store=store)
+        with pytest.warns(SimulationWarning, match=rf"carries along has changed .*\({named}\)"):
+            simulate(second, rows, store=store)
+
+    def test_the_same_state_does_not(self, store):
+        class Settings:
+            def __init__(self):
+                self.names, self.lock, self.rates = {"b", "a", "c"}, threading.Lock(), np.arange(3.0)
+
+        for _ in range(2):  # equal, but other objects
+            simulate(functools.partial(lambda x, s: x[0], s=Settings()), np.ones((3, 1)), store=store)
+
+    def test_what_runs_change_is_not_compared(self, store):
+        calls = []
+
+        def simulator(x):
+            calls.append(x)
+            return x[0]
+
+        for n in (3, 5, 7):
+            simulate(simulator, np.ones((n, 1)), store=store)
+        assert len(calls) == 7
+
+    def test_digests_are_the_same_in_every_process(self):
+        code = (
+            "import numpy as np, functools; from kernelbayes.simulation._state import carried;"
+            "print(carried(functools.partial(max, {'b', 'a', 'c', 'd'}, k={'x': np.arange(3)}, f=len)))"
+        )
+        said = [
+            subprocess.run(
+                [sys.executable, "-c", code],
+                env={**os.environ, "PYTHONHASHSEED": seed},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+            for seed in ("1", "2")
+        ]
+        assert said[0] == said[1]

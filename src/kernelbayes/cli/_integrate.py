@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,11 @@ def _run(arguments: argparse.Namespace) -> int:
         raise Refusal("--max-n is the limit of evaluations with --tol; without it, --n says how many there are")
     if arguments.max_n and arguments.max_n < arguments.n:
         raise Refusal(f"--max-n is {arguments.max_n}, fewer than the {arguments.n} first evaluations of --n")
+    if arguments.distribution.lower().endswith((".csv", ".tsv")):
+        raise Refusal(
+            f"--distribution {arguments.distribution}: a TOML file with a distribution for each input was wanted; over the "
+            "rows of a table, kb.integrate(f, table) integrates in Python"
+        )
     with plainly():
         distributions = read_distribution_file(arguments.distribution)
         f = imported(arguments.integrand, "--integrand", "model:cost")
@@ -102,8 +108,9 @@ def _integrated(f: Callable[..., Any], distributions: dict[str, Any], arguments:
     except SimulationError as reason:
         raise SimulationError(str(reason).replace("f: ", f"{arguments.integrand}: ", 1)) from None
     except ValueError as reason:
-        words = in_options(str(reason)).replace("simulator has", f"{arguments.integrand} has", 1)
-        raise ValueError(words.partition(". pass_dict")[0]) from None
+        raise ValueError(
+            re.sub(r"^f (?=has|needs|takes)", f"{arguments.integrand} ", in_options(str(reason)))
+        ) from None
 
 
 def _lines(found: Integral, names: list[str]) -> list[str]:

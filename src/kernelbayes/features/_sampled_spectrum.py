@@ -62,6 +62,9 @@ class SampledSpectrum(Spectrum):
         # what the coordinates miss of the kernel is missing here too
         self.trace = float(self.eigenvalues.sum())
 
+    def __repr__(self) -> str:
+        return f"SampledSpectrum({self.kernel!r}, {len(self):,} terms from {len(self.pool):,} points)"
+
     def without(self, taken: Array) -> SampledSpectrum:
         """The same spectrum, from which points that are taken are not drawn."""
         if not len(taken):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 from .. import _check
 from .._summary import Summary, percent
 from .._table import write_table
-from .._typing import Array, RandomState
+from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import tails
 from ..features import Recipe
 from ..kernels import Gaussian, Kernel, check_kernel
@@ -22,8 +23,10 @@ from ..kernels._bandwidth import lengthscale_of
 from ..learning._integrand import NUGGET, Suited, learn_kernel, learn_lengthscales
 from ..simulation import Failure, Runs, SimulationError, SimulationWarning
 from ..simulation._runs import joined
+from ..simulation._signature import takes_keywords
 from ..simulation._simulate import running, settled_seed
-from ._rule import QuadratureRule, QuadratureWarning, quadrature, scalar
+from ._doubts import Doubts, caution
+from ._rule import QuadratureRule, QuadratureWarning, fits_memory, quadrature, scalar
 from ._source import PointSource, QuantileSource, Source, read_source
 
 if TYPE_CHECKING:
@@ -31,7 +34,9 @@ if TYPE_CHECKING:
 
 # Evaluations grow by this factor as long as the error is too large, up to so many times the first ones.
 _GROWTH, _MOST = 1.5, 10
-_FEWEST, _FEWEST_TO_HALVE = 3, 8
+_FEWEST, _USUAL = 3, 100
+# Times in a row that the standard deviation must be small enough: at one of them it may be so by chance.
+_IN_A_ROW = 2
 
 
 class Integral:
@@ -152,13 +157,13 @@ def digits(mean: float, std: float) -> int:
 def integrate(
     f: Callable[..., Any],
     distribution: Any,
-    n: int = 100,
+    n: int | None = None,
     *,
     tol: float | None = None,
     max_n: int | None = None,
     kernel: Kernel | None = None,
     learn: bool = True,
-    nodes: str | None = None,
+    nodes: str | ArrayLike | None = None,
     weights: str = "normalised",
     features: Recipe | None = None,
     vectorised: bool = True,
@@ -171,36 +176,43 @@ def integrate(
     progress: bool | None = None,
     random_state: RandomState = None,
 ) -> Integral:
-    r"""The integral :math:`\int f\, d\rho` of a function under a distribution, with a standard deviation to be believed.
+    r"""The integral :math:`\int f\, d\rho` of a function under a distribution, with a standard deviation of its error.
 
     The function is evaluated at n nodes, and a Gaussian process through the values is integrated (Bayesian quadrature). Its
     kernel is learned from the values: of a rough, a smooth and a very smooth family the one with the largest marginal
     likelihood, with a lengthscale for each column. The standard deviation is that of the process, times how far integrals
-    from halves of the nodes were off in terms of their own, where that is more than one. On smooth, growing and kinked
-    integrands in one to three dimensions the error was then within two of it in about nine cases of ten (91 % of 210 in the
-    experiment `quadrature`). With `tol`, nodes are added until it is below.
+    from halves of the nodes, and values that are left out, were off in terms of their own, where that is more than one. On
+    smooth, growing and kinked integrands in one to three dimensions the error was within two of it in about nine cases of
+    ten (experiment `quadrature`). With `tol`, nodes are added until it is below, and once more, since it may be small by
+    chance; among few nodes it is the least certain.
 
-    What happens between the nodes is not seen: a spike that all of them miss is in no standard deviation.
+    What happens between the nodes, and beyond them in the tails, is not seen: a spike that all of them miss is in no
+    standard deviation. Of a discrete distribution or a sample of which all points are evaluated, the integral is exact.
 
     Args:
         f: the function. It takes all points at once, (m, d), and returns values (m,), or (m, p) for p integrals. With
             `vectorised=False` it is called with one point (d,) at a time and returns a number or p of them.
-        distribution: as for `kb.quadrature`: frozen distributions of `scipy.stats`, one or a list, a `kb.Mixture`, or a
-            sample of points.
-        n: number of evaluations, or of the first ones with `tol`.
-        tol: standard deviation at which to stop.
+        distribution: as for `kb.quadrature`: frozen distributions of `scipy.stats`, one, a list or a dict, in which bounds
+            `(low, high)` are uniforms, a `kb.Mixture`, or a sample of points. Equal points of a sample, and values of a
+            discrete distribution, are evaluated once at most.
+        n: number of evaluations, or of the first ones with `tol`; 100 by default.
+        tol: standard deviation at which to stop, when it is met twice in a row.
         max_n: evaluations at most, with `tol`; 10 n by default.
         kernel: to use in place of those three families; its lengthscales are learned if it has any.
         learn: whether to learn; if not, `kernel` is used as it is, with a scale for the size of the values.
-        nodes: how they are chosen; by default "wide", and "herding" from a sample of points. See `kb.quadrature`.
-        weights: see `kb.quadrature`; by default those that are exact for constants.
+        nodes: how they are chosen; by default "wide", and "herding" from a sample of points. See `kb.quadrature`. Or the
+            nodes themselves (n, d).
+        weights: "normalised", which are exact for constants, or "optimal"; see `kb.quadrature`. Others have no standard
+            deviation.
         features: see `kb.quadrature`.
         vectorised: see f.
-        names: of the columns; f is then called with keywords of these names, or a dict, as `kb.simulate` says.
+        names: of the columns; f is then called with keywords of these names, or a dict, as `kb.simulate` says. Those of a
+            dict or a data frame are known: f is called with them if they are its arguments, and with an array otherwise.
         executor: where to evaluate a function of one point, as for `kb.simulate`: a number of processes, or an executor.
         store: path of a file in which every value is kept as it comes, as for `kb.simulate`: a second call goes on where the
-            first was stopped, and repeats nothing.
-        timeout: seconds for one evaluation; one that takes longer, or fails, is left out and told.
+            first was stopped, and repeats only what was under way.
+        timeout: seconds for one evaluation of a function of one point; one that takes longer, or fails, is left out and
+            told.
         max_seconds: after which no more evaluations are started.
         retry_failed: whether to evaluate again where it failed in an earlier call.
         progress: show a bar; None: on a terminal when it takes more than a moment.
@@ -217,47 +229,62 @@ def integrate(
         >>> abs(found.mean() - 0.18252) < 3 * found.std() < 0.02
         True
     """
+    if not callable(f):
+        raise ValueError(f"f must be a function, got {type(f).__name__}; for values at nodes see kb.quadrature")
     source = read_source(distribution)
     plan = _Plan(source, kernel, learn, nodes, weights, features)
-    first = _check.count(n, "n", at_least=_FEWEST)
-    goal = None if tol is None else _check.positive(tol, "tol")
-    if isinstance(source, PointSource) and first > len(source.points):
-        raise ValueError(f"n={first} evaluations were asked for, but the sample has {len(source.points)} points only")
-    last = first if goal is None else _check.count(_MOST * first if max_n is None else max_n, "max_n", at_least=first)
-    if goal is None and max_n is not None:
-        raise ValueError("max_n is the limit of evaluations where tol is given; without tol, n says how many there are")
-    if isinstance(source, PointSource):
-        last = min(last, len(source.points))
+    first, last = plan.numbers(n, None if tol is None else _check.positive(tol, "tol"), max_n)
     limit = None if max_seconds is None else _check.positive(max_seconds, "max_seconds")
-    if vectorised and executor is not None:
-        raise ValueError(
-            "an executor evaluates f one point at a time: pass vectorised=False and an f of one point (d,)"
-        )
+    for name, given in (("an executor", executor), ("a timeout", timeout)):
+        if vectorised and given is not None:
+            raise ValueError(
+                f"{name} is for an f that is evaluated one point at a time: pass vectorised=False and an f of one point (d,)"
+            )
     seed = _check.seed(random_state)
     if store is not None and not isinstance(random_state, (int, np.integer)):
         seed = settled_seed(store, seed)
+    own = names is None and source.names is not None
+    plan.names = source.names if own else names
     options = {"executor": executor, "store": store, "timeout": timeout, "vectorised": bool(vectorised)}
     options |= {"progress": progress, "retry_failed": retry_failed}
+    if own and not takes_keywords(f, source.names or ()):
+        options["pass_dict"] = False
     try:
-        with running(f, source.dimension, names, seed, **options) as evaluations:
-            found, runs, history, notes = plan.run(evaluations, first, last, goal, limit, seed)
+        with running(f, source.dimension, plan.names, seed, **options) as evaluations:
+            found, runs, history, notes = plan.run(evaluations, first, last, limit, seed)
     except SimulationError as error:
-        raise SimulationError(_in_other_words(str(error), bool(vectorised)), error.runs) from error.__cause__
-    for note in evaluations.notes + notes:
-        warnings.warn(note, SimulationWarning, stacklevel=2)
-    problems = plan.problems(runs, history, goal)
+        raise SimulationError(_in_other_words(str(error), bool(vectorised), plan), error.runs) from error.__cause__
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise
+        raise ValueError(_about_f(str(error))) from error.__cause__
+    if evaluations.batches:
+        notes.append(f"{evaluations.batches[0]}; f was called again with each point by itself")
+    for note in dict.fromkeys([*plan.notes, *notes]):
+        warnings.warn(_about_f(note), SimulationWarning, stacklevel=2)
+    problems = [_about_f(note) for note in evaluations.notes] + plan.problems(found, runs, history)
     for problem in problems:
         warnings.warn(problem, QuadratureWarning, stacklevel=2)
-    return Integral(found, _values(runs), history, tuple(problems), runs.failures, names, runs.statistics)
+    return Integral(found, _values(runs), history, tuple(problems), runs.failures, plan.names, runs.statistics)
 
 
-def _in_other_words(message: str, vectorised: bool) -> str:
-    """What is said of a simulator, said of f."""
-    hint = (
-        "\nf was given many points at once, (m, d); pass vectorised=False if it takes one (d,)." if vectorised else ""
-    )
-    message = message.replace("simulator: ", "f: ", 1).replace("The simulator was called", "f was called")
-    return message.replace("the simulator returned", "f returned") + hint
+def _in_other_words(message: str, vectorised: bool, plan: _Plan) -> str:
+    """What is said of a simulator, said of f, with a hint at what is often meant."""
+    if vectorised and "the keywords" in message:
+        hint = "\nf was given arrays of m numbers; pass vectorised=False if it takes one number for each argument."
+    elif vectorised:
+        hint = "\nf was given many points at once, (m, d); pass vectorised=False if it takes one (d,)."
+    elif plan.names is None and plan.source.dimension == 1:
+        hint = "\nf was given one point, an array x of shape (1,): its number is x[0]."
+    else:
+        hint = ""
+    return _about_f(message) + hint
+
+
+def _about_f(message: str) -> str:
+    message = message.partition(". pass_dict=")[0].replace(" (pass_dict=False: an array)", "")
+    message = re.sub(r"\b([Tt]he )?simulator\b", "f", message)
+    return re.sub(r"(?<=\d )rows\b", "points", message).replace("one for each row", "one for each point")
 
 
 def _values(runs: Runs) -> Array:
@@ -265,22 +292,12 @@ def _values(runs: Runs) -> Array:
     return values[:, 0] if values.shape[1] == 1 else values
 
 
-def _caution(rule: QuadratureRule, values: Array, mean: Any, std: Any) -> Any:
-    """By how much standard deviations have been too small so far, or one: (), or (p,) for p integrals.
-
-    Four halves of the nodes (the first, the last, every other one) give integrals of their own. How far these are from
-    that of all nodes is compared with what their standard deviations say. A kernel that is too smooth for a function, or
-    one that knows nothing of how it grows beyond the nodes, gives itself away there.
-    """
-    n = len(rule)
-    if n < _FEWEST_TO_HALVE:
-        return 1.0
-    number, squares = np.arange(n), []
-    for half in (number < n // 2, number >= n // 2, number % 2 == 0, number % 2 == 1):
-        part, own = rule.keep(half).integrate(values[half], return_std=True)
-        apart = np.maximum(np.square(own) - np.square(std), 0.01 * np.square(own))  # what the other half would tell
-        squares.append(np.square(part - mean) / np.where(apart > 0, apart, np.inf))
-    return np.sqrt(np.maximum(np.mean(squares, axis=0), 1.0))
+def _believed(rule: QuadratureRule, values: Array) -> tuple[Any, Any]:
+    """The integral and its standard deviation, with caution."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QuadratureWarning)  # of all nodes and of each half: problems say it once
+        mean, std = rule.integrate(values, return_std=True)
+        return mean, scalar(std * caution(rule, values, mean, std))
 
 
 class _Plan:
@@ -293,12 +310,43 @@ class _Plan:
         elif not learn:
             raise ValueError("learn=False uses the kernel that is given, so kernel is needed")
         _check.option(weights, "weights", ("optimal", "normalised"))
-        self.nodes = nodes or ("wide" if isinstance(source, QuantileSource) else "herding")
-        self.weights, self.features = weights, features
+        if nodes is None:
+            nodes = "wide" if isinstance(source, QuantileSource) else "herding"
+        elif not isinstance(nodes, str):
+            nodes = _check.vectors(nodes, "nodes", width=source.dimension)
+        self.nodes, self.weights, self.features = nodes, weights, features
         draws = source.draw(1000, np.random.default_rng(0))
         self.start = np.asarray(lengthscale_of(draws, "distribution", per_column=True))
         self.suited: Suited | None = None
+        self.goal: float | None = None
+        self.names: Sequence[str] | None = None
+        self.notes: list[str] = []
         self.ended = ""
+
+    def numbers(self, n: int | None, goal: float | None, max_n: int | None) -> tuple[int, int]:
+        """How many evaluations there are at first, and at most."""
+        self.goal = goal
+        if goal is None and max_n is not None:
+            raise ValueError(
+                "max_n is the limit of evaluations where tol is given; without tol, n says how many there are"
+            )
+        given = None if isinstance(self.nodes, str) else len(self.nodes)
+        if given is not None and n is not None and n != given:
+            raise ValueError(f"n is {n}, but {given} nodes are given; leave n out")
+        first = _check.count(given or _USUAL if n is None else n, "n", at_least=_FEWEST)
+        fits_memory(first)
+        last = (
+            first if goal is None else _check.count(_MOST * first if max_n is None else max_n, "max_n", at_least=first)
+        )
+        if isinstance(self.source, PointSource) and given is None:
+            held = len(self.source.points)
+            if first > held and n is not None:
+                self.notes.append(
+                    f"n={first} evaluations were asked for, but {self.source.held}; all of them are evaluated, and the "
+                    "integral is their weighted sum"
+                )
+            first, last = min(first, held), min(last, held)
+        return first, last
 
     def begin(self, n: int, seed: int) -> QuadratureRule:
         """The first nodes."""
@@ -307,28 +355,39 @@ class _Plan:
         return quadrature(kernel, self.source, n, **options)
 
     def run(
-        self, evaluations: Running, first: int, last: int, goal: float | None, limit: float | None, seed: int
+        self, evaluations: Running, first: int, last: int, limit: float | None, seed: int
     ) -> tuple[QuadratureRule, Runs, list[tuple[int, Any, Any]], list[str]]:
         """Evaluate and learn, and go on until the goal is reached, or nodes or time have run out."""
         end = time.monotonic() + (np.inf if limit is None else limit)
-        rule, parts, history = self.begin(first, seed), [], []
+        self.rule, parts, history, notes = self.begin(first, seed), [], [], []
         while True:
-            left = None if limit is None else max(end - time.monotonic(), 1e-3)
-            part, notes = evaluations.add(rule.points[len(evaluations.rows) :], left)
+            rule = self.rule
+            left = limit if limit is None or not parts else max(end - time.monotonic(), 1e-3)
+            part, said = evaluations.add(rule.points[len(evaluations.rows) :], left)
             parts.append(part)
+            notes += said
             runs = joined(parts, self.source.dimension)
             found, values = self.fitted(rule, runs), _values(runs)
-            mean, std = found.integrate(values, return_std=True)
-            history.append((len(runs), mean, scalar(std * _caution(found, values, mean, std))))
-            stopped = len(runs) + len(runs.failures) < len(rule)
-            if goal is None or np.max(history[-1][2]) <= goal or len(rule) >= last or stopped:
-                return found, runs, history, notes
+            history.append((len(runs), *_believed(found, values)))
+            if len(runs) + len(runs.failures) < len(rule) or len(rule) >= last or self.reached(found, history):
+                break
+            if time.monotonic() > end:
+                self.ended = f"max_seconds={limit:g} are over"
+                break
             more = min(max(int(_GROWTH * len(rule)), len(rule) + 1), last) - len(rule)
             try:
-                rule = rule.with_kernel(found.kernel).extend(more)
+                self.rule = rule.with_kernel(found.kernel)._extended(more, None, None)
             except ValueError as reason:  # no more nodes can be chosen: what has been paid for is not thrown away
                 self.ended = str(reason)
-                return found, runs, history, notes
+                break
+        return found, runs, history, notes
+
+    def reached(self, rule: QuadratureRule, history: list[tuple[int, Any, Any]]) -> bool:
+        """Whether there is no more to do: the standard deviation was small enough in a row, or there is no error."""
+        if self.goal is None or rule.worst_case_error == 0:
+            return True
+        latest = history[-_IN_A_ROW:]
+        return len(latest) == _IN_A_ROW and all(np.max(std) <= self.goal for _, _, std in latest)
 
     def fitted(self, rule: QuadratureRule, runs: Runs) -> QuadratureRule:
         """The rule on the nodes where there are values, for the kernel that suits these."""
@@ -342,25 +401,21 @@ class _Plan:
             self.suited = learn_lengthscales(self.kernel, rule.points, values)
         if self.suited is None:
             return rule
-        return rule.with_kernel(
-            self.suited.kernel, reg=NUGGET * float(self.suited.kernel._diag(rule.points).mean()) / len(rule)
-        )
+        kernel = self.suited.kernel
+        share = NUGGET * float(kernel._diag(rule.points).mean()) / len(rule)
+        return rule.with_kernel(kernel, reg=None if rule.worst_case_error == 0 else share)
 
-    def problems(self, runs: Runs, history: list[Any], goal: float | None) -> list[str]:
+    def problems(self, rule: QuadratureRule, runs: Runs, history: list[Any]) -> list[str]:
         """What the user should know."""
-        said = []
+        said, doubts = [], Doubts(rule, _values(runs), self.names)
         n, _, std = history[-1]
-        if goal is not None and np.max(std) > goal:
+        if self.goal is not None and np.max(std) > self.goal:
             why = f": {self.ended}" if self.ended else ""
-            said.append(f"after {n} evaluations the standard deviation is {np.max(std):.2g}, above tol={goal:g}{why}")
-        if n < _FEWEST_TO_HALVE:
             said.append(
-                f"{n} evaluations are too few to check the standard deviation by halves of them; take 8 or more"
+                f"after {n} evaluations the standard deviation is {np.max(std):.2g}, above tol={self.goal:g}{why}"
             )
-        if (np.ptp(_values(runs), axis=0) == 0).any():
-            said.append(
-                "f has the same value at all nodes, so that nothing is known about how it varies: std says nothing"
-            )
-        if self.suited is not None and self.suited.shortest:
+        said += doubts.about_values() + doubts.about_failures(runs)
+        said += doubts.about_tails(self.source, runs.index)
+        if self.suited is not None and self.suited.shortest and not doubts.exact:
             said.append("a lengthscale is as short as it may be: f varies much faster than the distribution, or jumps")
         return said

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.special
 
 from .. import _check
 from .._designs import unit_sequence
@@ -17,7 +18,7 @@ from ..features._sampled_spectrum import SampledSpectrum, found_in
 from ..kernels import dense_gram
 from ..kernels._determinantal import draw_projection
 from ..kernels._spectrum import Spectrum
-from ._source import Aim
+from ._source import Aim, QuantileSource
 
 # The leverage density has the regulariser at which so many terms count, in nodes. Measured on Gaussian kernels in one to
 # three dimensions and on the Brownian one: from a quarter to a half is best, at twice the nodes it is worse than chance.
@@ -50,6 +51,7 @@ class Plan(NamedTuple):
     def candidates(self) -> Array:
         """Points to choose from, without those that are nodes already."""
         points = self.aim.source.pool(self.total, self.seed)[0]
+        points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]  # draws may be alike
         points = points[~found_in(points, self.before)]
         if self.count > len(points):
             raise ValueError(f"n={self.count} nodes cannot be chosen from {len(points)} points")
@@ -65,6 +67,18 @@ class Plan(NamedTuple):
         if self.reg is not None:
             return self.reg
         return self.aim.spectrum(self.total, self.seed, self.features).regulariser(_TERMS_PER_NODE * self.total)
+
+
+class NoMoreNodes(ValueError):
+    """Nodes that cannot be chosen, and those that could.
+
+    Attributes:
+        found: nodes (m, d), fewer than were wanted.
+    """
+
+    def __init__(self, message: str, found: Array):
+        super().__init__(message)
+        self.found = found
 
 
 class Nodes(NamedTuple):
@@ -140,9 +154,10 @@ def greedy(plan: Plan) -> Nodes:
         found = np.arange(before)
     new = found[found >= before][: plan.count]
     if len(new) < plan.count:
-        raise ValueError(
+        raise NoMoreNodes(
             f"before there are n={plan.total} nodes the kernel is known to rounding at all candidates, so that they cannot "
-            "be chosen greedily; take fewer nodes, a shorter lengthscale or nodes='dpp'"
+            "be chosen greedily; take fewer nodes, a shorter lengthscale or nodes='dpp'",
+            candidates[new],
         )
     return Nodes(candidates[new], None)
 
@@ -163,8 +178,18 @@ def wide(plan: Plan) -> Nodes:
     Half of a Gaussian's nodes by quantiles crowd where the function is known already, and none is where a growing one has
     most of what is missing of its integral.
     """
-    stretch = 1.0 + _STRETCH * min(1.0, 2.0 / plan.aim.source.dimension)
-    return Nodes(_design("sobol", plan, stretch).points, None)
+    return Nodes(_design("sobol", plan, _stretch(plan.aim.source.dimension)).points, None)
+
+
+def _stretch(dimension: int) -> float:
+    return 1.0 + _STRETCH * min(1.0, 2.0 / dimension)
+
+
+def wide_shares(source: QuantileSource, n: int, seed: int) -> Array:
+    """What mass (n,) each of n wide nodes stands for: the density of the distribution over theirs, divided by n."""
+    z = scipy.special.ndtri(unit_sequence("sobol", source.dimension, 0, n, seed))[:, source.with_tails()]
+    stretch = _stretch(source.dimension)
+    return np.exp((np.log(stretch) - 0.5 * (stretch**2 - 1.0) * z**2).sum(1)) / n
 
 
 def _design(kind: str, plan: Plan, stretch: float = 1.0) -> Nodes:
@@ -192,7 +217,7 @@ def chosen_nodes(aim: Aim, count: int | None, nodes: Any, before: Array, plan: d
     if not isinstance(nodes, str):
         points = aim.kernel._check(_check.vectors(nodes, "nodes", width=aim.source.dimension), "nodes")
         if count is not None and count != len(points):
-            raise ValueError(f"n={count} but {len(points)} nodes were given; leave n out")
+            raise ValueError(f"n is {count}, but {len(points)} nodes are given; n must be their number")
         return Nodes(points, None), "given"
     _check.option(nodes, "nodes", tuple(NODES))
     if count is None:

@@ -20,12 +20,14 @@ from ..features import Recipe
 from ..kernels import Kernel, check_kernel, dense_gram
 from ..rules import quadrature as rules
 from ..rules.quadrature import Problem
-from ._nodes import Plan, chosen_nodes
+from ._nodes import Nodes, NoMoreNodes, Plan, chosen_nodes
 from ._source import Aim, read_source
 
 WEIGHTS = ("optimal", "normalised", "bach", "importance", "uniform")
 # A complete expansion is used as long as it has at most so many numbers at the nodes, and gives k(x, x) there back.
 _MOST_NUMBERS, _GIVEN_BACK = 2**24, 1e-12
+# Matrices of all pairs of nodes that are held at once, at most.
+_MATRICES = 5
 # Where more than this share of a scale is due to what a kernel cannot follow, a standard deviation says little.
 _MOST_BEYOND = 0.5
 
@@ -43,7 +45,8 @@ class QuadratureRule:
         points: the nodes (n, d).
         weights: (n,).
         worst_case_error: the largest error of the rule on functions of norm one in the RKHS of the kernel. Where it is too
-            small to be told from rounding it is the `resolution`, an upper bound, and `resolved` is False.
+            small to be told from rounding it is the `resolution`, an upper bound, and `resolved` is False. It is 0 where all
+            points of a sample or a discrete distribution are nodes.
         resolution: the smallest error that can be told from zero.
         origin: where the embedding of the distribution came from: "closed form", or what stands for the distribution. Then
             the error is with respect to that.
@@ -68,24 +71,32 @@ class QuadratureRule:
         self.nodes, self.weighting, self.reg, self.origin = nodes, weighting, reg, aim.origin
         self._plan, self._aim_cache = plan, aim
         problem = _problem(aim, points)
-        self.weights = _weights(problem, weighting, self._penalty(), density)
-        self.worst_case_error, self.resolution = problem.error(self.weights), problem.resolution
-        self._problem_cache = problem
+        self._problem_cache, self.resolution = problem, problem.resolution
+        # with all points of a sample there is nothing to approximate, whatever the kernel
+        all_of_it = aim.source.shares_of_all(points) if weighting in ("optimal", "normalised") and not reg else None
+        if all_of_it is not None:
+            self.weights, self.worst_case_error = all_of_it, 0.0
+        else:
+            self.weights = _weights(problem, weighting, self._penalty(), density)
+            self.worst_case_error = problem.error(self.weights)
 
     def __len__(self) -> int:
         return len(self.points)
 
     def __repr__(self) -> str:
-        bound = "" if self.resolved else "below "
         return (
             f"QuadratureRule({len(self)} nodes by {self.nodes}, {self.weighting} weights, worst-case error "
-            f"{bound}{self.worst_case_error:.2g}, {self.origin})"
+            f"{self._error_said()}, {self.origin})"
         )
+
+    def _error_said(self) -> str:
+        """The worst-case error in a message."""
+        return f"{'below ' * (self.worst_case_error > 0 and not self.resolved)}{self.worst_case_error:.2g}"
 
     @property
     def resolved(self) -> bool:
-        """Whether the worst-case error is larger than what rounding makes of it."""
-        return self.worst_case_error > self.resolution
+        """Whether the worst-case error is larger than what rounding makes of it, or known to be zero."""
+        return self.worst_case_error > self.resolution or self.worst_case_error == 0
 
     @functools.cached_property
     def embedding_error(self) -> float:
@@ -135,15 +146,14 @@ class QuadratureRule:
             raise ValueError(
                 "one value about an unknown constant says nothing of its error; return_std needs two nodes"
             )
-        size = self._size(values)
-        if np.max(size.beyond) > _MOST_BEYOND:
+        if self._too_smooth(values):
             said = (
                 "the kernel is too smooth to follow f at the nodes, so that std is a guess; take a shorter lengthscale"
             )
             warnings.warn(said, QuadratureWarning, stacklevel=2)
         errors = self.worst_case_error**2 + self.embedding_error**2 + float(self._penalty() @ self.weights**2)
         spread = np.sqrt(errors)
-        return scalar(mean), scalar(spread * np.sqrt(size.scale))
+        return scalar(mean), scalar(spread * np.sqrt(self._size(values).scale))
 
     def scale(self, f: Callable[[Array], ArrayLike] | ArrayLike) -> Array:
         """The factor by which the kernel fits the size of a function, by maximum likelihood: (), or (p,) for p functions.
@@ -151,6 +161,14 @@ class QuadratureRule:
         Where weights sum to one, that of the function about a constant.
         """
         return self._size(self._values(f)).scale
+
+    def _too_smooth(self, values: Array) -> bool:
+        """Whether most of the scale is due to what the kernel cannot follow."""
+        return bool(np.max(self._size(values).beyond) > _MOST_BEYOND)
+
+    def _left_out(self, values: Array) -> rules.LeftOut:
+        """Each value as all others predict it."""
+        return rules.left_out(self._problem(), values, self._penalty(), self.weighting == "normalised")
 
     def _size(self, values: Array) -> rules.Size:
         return rules.scale(self._problem(), values, self._penalty(), self.weighting == "normalised")
@@ -189,7 +207,7 @@ class QuadratureRule:
         """A rule with n nodes more, of which the first are those of this one.
 
         Args:
-            n: how many more.
+            n: how many more; of greedy nodes there may be fewer before the kernel is known to rounding, as a warning says.
             tol: a worst-case error; n nodes are added again and again until it is reached.
             max_n: nodes at most, with `tol`; ten times those there are by default. A warning says where they do not suffice.
             nodes: how to choose them; by default as before. Or the nodes themselves (n, d).
@@ -207,16 +225,33 @@ class QuadratureRule:
         if tol is None:
             if max_n is not None:
                 raise ValueError("max_n is the limit of nodes where tol is given; without tol, n are added")
-            return self._extended(n, nodes, distribution)
+            return self._extended_or_warned(n, nodes, distribution)
         tol, rule = _check.positive(tol, "tol"), self
         last = 10 * len(self) if max_n is None else _check.count(max_n, "max_n", at_least=len(self))
         if nodes is not None and not isinstance(nodes, str):
             raise ValueError("nodes that are given can be added once; with tol, say how to choose them")
+        why = ""
         while rule.worst_case_error > tol and len(rule) < last:
-            rule = rule._extended(min(n, last - len(rule)), nodes, distribution)
+            try:
+                rule = rule._extended(min(n, last - len(rule)), nodes, distribution)
+            except ValueError as reason:
+                if len(rule) == len(self) and not isinstance(reason, NoMoreNodes):
+                    raise  # it never worked
+                why = f": {reason}"
+                break
         if rule.worst_case_error > tol:
-            said = f"with {len(rule)} nodes the worst-case error is {rule.worst_case_error:.2g}, above tol={tol:g}"
+            said = f"with {len(rule)} nodes the worst-case error is {rule.worst_case_error:.2g}, above tol={tol:g}{why}"
             warnings.warn(said, QuadratureWarning, stacklevel=2)
+        return rule
+
+    def _extended_or_warned(self, n: int, nodes: str | ArrayLike | None, distribution: Any) -> QuadratureRule:
+        try:
+            rule, why = self._extended(n, nodes, distribution), "more cannot be told from rounding"
+        except NoMoreNodes as reason:
+            rule, why = self, str(reason)
+        if len(rule) < len(self) + n:
+            said = f"{len(rule) - len(self)} nodes were added and not {n}: {why}"
+            warnings.warn(said, QuadratureWarning, stacklevel=3)
         return rule
 
     def _extended(self, n: int, nodes: str | ArrayLike | None, distribution: Any) -> QuadratureRule:
@@ -225,7 +260,12 @@ class QuadratureRule:
         given = before if nodes is None else nodes
         if isinstance(given, str) and given == "given":
             raise ValueError("the nodes of this rule were given; say how to choose more, such as nodes='greedy'")
-        new, name = chosen_nodes(aim, n, given, self.points, self._plan)
+        try:
+            new, name = chosen_nodes(aim, n, given, self.points, self._plan)
+        except NoMoreNodes as reason:
+            if not len(reason.found):
+                raise
+            new, name = Nodes(reason.found, None), str(given)
         if self.weighting in ("importance", "bach") and (new.density is None or self.density is None):
             raise ValueError(
                 f"{self.weighting} weights need one density of all nodes, which {name} nodes after others have not"
@@ -235,25 +275,42 @@ class QuadratureRule:
         points = np.concatenate([self.points, new.points])
         return QuadratureRule(aim, points, density, self.weighting, self.reg, name, self._plan)
 
-    def keep(self, rows: ArrayLike) -> QuadratureRule:
-        """The rule on some of the nodes, weighed anew: for a function that could not be evaluated at all of them."""
-        rows = np.arange(len(self))[np.asarray(rows)]
+    def keep(self, rows: ArrayLike, *, distribution: Any = None) -> QuadratureRule:
+        """The rule on some of the nodes, weighed anew: for a function that could not be evaluated at all of them.
+
+        Args:
+            rows: numbers of nodes, or a mask (n,).
+            distribution: as for `kb.quadrature`; needed for a rule that was loaded from a file.
+        """
+        rows = _check_rows(rows, len(self))
         if self.weighting not in ("optimal", "normalised"):
             raise ValueError(f"{self.weighting} weights belong to all nodes; with optimal weights some can be left out")
         density = None if self.density is None else self.density[rows]
         return QuadratureRule(
-            self._aim(None), self.points[rows], density, self.weighting, self.reg, self.nodes, self._plan
+            self._aim(distribution), self.points[rows], density, self.weighting, self.reg, self.nodes, self._plan
         )
 
-    def with_kernel(self, kernel: Kernel, reg: float | None = None) -> QuadratureRule:
-        """The same nodes, weighed for another kernel, and with another regulariser if one is given."""
-        aim = Aim(self._aim(None).source, check_kernel(kernel))
+    def with_kernel(self, kernel: Kernel, reg: float | None = None, *, distribution: Any = None) -> QuadratureRule:
+        """The same nodes, weighed for another kernel, and with another regulariser if one is given.
+
+        Args:
+            kernel: the kernel.
+            reg: as for `kb.quadrature`; by default as before.
+            distribution: as for `kb.quadrature`; needed for a rule that was loaded from a file.
+        """
+        check_kernel(kernel)._check_width(self.points.shape[1], "the nodes")
+        aim = Aim(self._aim(distribution).source, kernel)
         reg = self.reg if reg is None else _check.positive(reg, "reg")
         return QuadratureRule(aim, self.points, self.density, self.weighting, reg, self.nodes, self._plan)
 
     def _aim(self, distribution: Any) -> Aim:
         if distribution is not None:
-            return Aim(read_source(distribution), self.kernel)
+            source = read_source(distribution)
+            if source.dimension != self.points.shape[1]:
+                raise ValueError(
+                    f"distribution has {source.dimension} columns where the nodes have {self.points.shape[1]}"
+                )
+            return Aim(source, self.kernel)
         if getattr(self, "_aim_cache", None) is None:
             raise ValueError("a rule that was loaded does not know its distribution; pass distribution=")
         return self._aim_cache
@@ -301,10 +358,12 @@ def quadrature(
     Args:
         kernel: of the space of functions that are to be integrated; None for a Gaussian one with the median distance of
             draws.
-        distribution: a frozen distribution of `scipy.stats`, a list of those on the line (independent columns), a
-            `multivariate_normal`, a `kb.Mixture`, an embedding, or a sample of points (N, d). Integrals of the kernel are
-            closed forms where they are known, and otherwise those of 8,192 points that stand for the distribution; `origin`
-            of the rule says which.
+        distribution: a frozen distribution of `scipy.stats`, a list of those on the line (independent columns) or a dict of
+            them by name, in which bounds `(low, high)` are uniforms, a `kb.Prior` of independent parameters, a
+            `multivariate_normal`, a `kb.Mixture`, an embedding, or a sample of points (N, d), such as a data frame.
+            Integrals of the kernel are closed forms where they are known, and otherwise those of 8,192 points that stand for
+            the distribution; `origin` of the rule says which. Discrete distributions of up to 10,000 values are weighted
+            points, and equal points of a sample are one.
         n: number of nodes.
         nodes: how they are chosen, or the nodes themselves (n, d):
 
@@ -355,12 +414,26 @@ def quadrature(
     aim = Aim(source, kernel)
     empty = np.empty((0, source.dimension))
     count = None if n is None else _check.count(n, "n")
+    if count is not None:
+        fits_memory(count)
     chosen, name = chosen_nodes(aim, count, nodes, empty, plan)
     if name == "leverage" and reg is None:
         plan["leverage_reg"] = Plan(aim, len(chosen.points), empty, seed, None, features).leverage_reg()
     if weights in ("importance", "bach") and chosen.density is None:
         raise ValueError(f"weights={weights!r} needs nodes with a density, which {name} nodes have not; use 'optimal'")
     return QuadratureRule(aim, chosen.points, chosen.density, weights, penalty, name, plan)
+
+
+def _check_rows(rows: ArrayLike, n: int) -> Array:
+    """Numbers of some of n nodes, from numbers or a mask."""
+    given = np.asarray(rows)
+    if given.dtype == bool and given.shape == (n,):
+        given = np.flatnonzero(given)
+    if given.size == 0:
+        raise ValueError("rows: no node would be kept")
+    if given.ndim != 1 or given.dtype.kind not in "iu" or given.min() < -n or given.max() >= n:
+        raise ValueError(f"rows must be numbers of nodes from 0 to {n - 1}, or a mask ({n},); got {rows!r}")
+    return np.arange(n)[given]
 
 
 def _problem(aim: Aim, points: Array) -> Problem:
@@ -382,6 +455,13 @@ def _weights(problem: Problem, weighting: str, penalty: Array, density: Array | 
         assert density is not None
         return rules.importance(density)
     return rules.normalised(problem, penalty) if weighting == "normalised" else rules.optimal(problem, penalty)
+
+
+def fits_memory(n: int) -> None:
+    """Refuse so many nodes that their Gram matrix and its factors do not fit."""
+    _check.fits_memory(
+        _MATRICES * n * n, f"a rule of {n:,} nodes", "take fewer; for so many, quasi-Monte Carlo is as good"
+    )
 
 
 def scalar(value: Any) -> Any:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import abc
 import functools
+import itertools
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -36,6 +39,8 @@ _STAND_IN = 2**13
 _POOL_PER_NODE, _SMALLEST_POOL = 20, 4096
 # Terms of a Mercer expansion that are held.
 _TERMS = 5000
+# A discrete distribution with no more values than these, but for a share of them, is that of so many weighted points.
+_MOST_VALUES, _NO_SHARE = 10_000, 1e-16
 # Size of the subspace on which the spectrum of a large pool is found, in nodes, and at least.
 _SUBSPACE_PER_NODE, _SMALLEST_SUBSPACE = 4, 400
 
@@ -44,6 +49,8 @@ class Source(abc.ABC):
     """Where the points of an integral come from."""
 
     dimension: int
+    #: Of the columns, where they came with the distribution.
+    names: tuple[str, ...] | None = None
 
     @abc.abstractmethod
     def draw(self, n: int, rng: np.random.Generator) -> Array:
@@ -77,6 +84,14 @@ class Source(abc.ABC):
         """The Mercer expansion of a kernel, where it is known."""
         return None
 
+    def shares_of_all(self, nodes: Array) -> Array | None:
+        """Probabilities (n,) of the nodes if these are all the points there are, each once; otherwise None."""
+        return None
+
+    def heavy_columns(self) -> list[int]:
+        """Columns whose variance is infinite, or not defined."""
+        return []
+
 
 class QuantileSource(Source):
     """A distribution with quantiles: designs can be placed by them."""
@@ -84,6 +99,10 @@ class QuantileSource(Source):
     @abc.abstractmethod
     def place(self, u: Array, stretch: float = 1.0) -> Array:
         """Points (n, d) at these places of the unit cube; where there are tails they reach farther by a factor."""
+
+    @abc.abstractmethod
+    def with_tails(self) -> Array:
+        """Which columns (d,) have tails, so that `place` stretches them."""
 
     def pool(self, n: int, seed: int) -> tuple[Array, Array | None]:
         """Sobol points: more even than draws."""
@@ -122,6 +141,14 @@ class KnownSource(QuantileSource):
             out[which == k] = placed(part, u[which == k], stretch)
         return out
 
+    def with_tails(self) -> Array:
+        """Which columns (d,) are normal, in one of the components at least."""
+        parts = [part for _, part in components(self.distribution)]
+        return np.any(
+            [[c.sd > 0 for c in p.columns] if isinstance(p, Independent) else [True] * self.dimension for p in parts],
+            axis=0,
+        )
+
     def expansion(self, kernel: Kernel) -> MercerExpansion | None:
         """The Mercer expansion of a kernel, where it is known."""
         try:
@@ -153,10 +180,27 @@ class FrozenSource(QuantileSource):
         """By quantiles; where a column has no end, those of places that are stretched as normal ones would be."""
         half = np.finfo(np.float64).eps
         wide = scipy.special.ndtr(stretch * scipy.special.ndtri(u))
-        u = np.where([np.isinf(c.support()).any() for c in self.columns], wide, u)
+        u = np.where(self.with_tails(), wide, u)
         u = np.clip(u, half, 1.0 - half)
         columns = [np.asarray(_inverse(c)(x), dtype=np.float64) for c, x in zip(self.columns, u.T, strict=True)]
         return np.stack(columns, axis=1)
+
+    def with_tails(self) -> Array:
+        """Which columns (d,) have no end on one side."""
+        return np.array([np.isinf(c.support()).any() for c in self.columns])
+
+    def heavy_columns(self) -> list[int]:
+        """Columns whose variance is infinite, or not defined."""
+        return [j for j, c in enumerate(self.columns) if self.with_tails()[j] and not np.isfinite(_variance(c))]
+
+
+def _variance(frozen: Any) -> float:
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return float(frozen.var() if hasattr(frozen, "var") else frozen.variance())
+    except Exception:  # a class of the user's need not know it, and nothing is said then
+        return 1.0
 
 
 def _inverse(frozen: Any) -> Any:
@@ -185,15 +229,33 @@ class DrawnSource(Source):
 
 
 class PointSource(Source):
-    """The distribution of a weighted sample."""
+    """The distribution of a weighted sample, in which equal points are one."""
 
-    def __init__(self, points: Array, weights: Array | None):
-        self.points, self.weights, self.dimension = points, weights, points.shape[1]
+    def __init__(self, points: Array, weights: Array | None, thing: str = "sample"):
+        self.dimension, self.thing, self.size = points.shape[1], thing, len(points)
+        self.points, self.weights = _distinct(points, weights)
 
     @property
     def kind(self) -> str:
         """What to call it in a message."""
-        return "a sample of points"
+        return f"a {self.thing} of points"
+
+    @property
+    def held(self) -> str:
+        """How many points there are, in words."""
+        different = "different " * (len(self.points) < self.size)
+        return f"the {self.thing} has {len(self.points):,} {different}points only"
+
+    def shares_of_all(self, nodes: Array) -> Array | None:
+        """Probabilities (n,) of the nodes if these are all the points there are, each once; otherwise None."""
+        if len(nodes) != len(self.points):
+            return None
+        here, there = np.lexsort(self.points.T), np.lexsort(nodes.T)
+        if not np.array_equal(self.points[here], nodes[there]):
+            return None
+        out = np.empty(len(nodes))
+        out[there] = self.shares()[here]
+        return out
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Independent draws (n, d)."""
@@ -215,7 +277,18 @@ class PointSource(Source):
 
     def stand_in(self) -> tuple[Array, Array | None, str]:
         """The sample itself."""
-        return self.points, self.weights, f"the sample of {len(self.points):,} points"
+        return self.points, self.weights, f"the {self.thing} of {self.size:,} points"
+
+
+def _distinct(points: Array, weights: Array | None) -> tuple[Array, Array | None]:
+    """Points that differ, in the order in which they came first, and their weights (None: equal)."""
+    points = points + 0.0  # of zero there are two
+    _, first, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(points):
+        return points, weights
+    each = np.full(len(points), 1.0 / len(points)) if weights is None else weights
+    order = np.argsort(first)
+    return points[first[order]], np.bincount(inverse.ravel(), each)[order]
 
 
 def read_source(distribution: Any) -> Source:
@@ -228,15 +301,64 @@ def read_source(distribution: Any) -> Source:
         if (distribution.weights < 0).any():
             raise ValueError("an embedding with negative weights is no distribution to integrate over; herd it first")
         return PointSource(_check.vectors(distribution.points, "distribution"), distribution.normalise().weights)
+    if hasattr(distribution, "_independent"):  # a kb.Prior
+        distribution = distribution._independent()
+    if isinstance(distribution, Mapping):
+        return _read_named(distribution)
     if is_distribution(distribution):
         return _read_distribution(distribution)
-    try:
-        return PointSource(_check.vectors(distribution, "distribution"), None)
-    except (ValueError, TypeError):
+    return _read_sample(distribution)
+
+
+def _read_named(given: Mapping[Any, Any]) -> Source:
+    """Independent columns by name, each a frozen distribution or bounds of a uniform."""
+    from scipy import stats  # slow to import
+
+    columns = []
+    for name, part in given.items():
+        if _are_bounds(part):
+            low, high = map(float, part)
+            if not low < high:
+                raise ValueError(f"distribution: the bounds of {name!r} must rise, got ({low:g}, {high:g})")
+            part = stats.uniform(low, high - low)
+        if isinstance(part, (list, tuple)) or not is_distribution(part):
+            raise ValueError(
+                f"distribution: {name!r} must be a frozen scipy.stats distribution such as stats.norm(0, 1), or bounds "
+                f"(low, high) of a uniform; got {part!r}"
+            )
+        columns.append(part)
+    if not columns:
+        raise ValueError("distribution is empty; one for each column was wanted, such as {'x': stats.norm(0, 1)}")
+    source = _read_distribution(columns)
+    if source.dimension != len(columns):
+        raise ValueError("distribution: each name must have one column; give a multivariate distribution by itself")
+    source.names = tuple(map(str, given))
+    return source
+
+
+def _are_bounds(part: Any) -> bool:
+    numbers = isinstance(part, (list, tuple)) and len(part) == 2
+    return numbers and all(isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for v in part)
+
+
+def _read_sample(given: Any) -> PointSource:
+    pairs = given if isinstance(given, (list, tuple)) and not _are_bounds(given) else [given]
+    if len(pairs) > 0 and all(isinstance(pair, tuple) and _are_bounds(pair) for pair in pairs):
+        raise ValueError(
+            "distribution: pairs of numbers could be bounds or points. For bounds, give a dict such as {'x': (0, 1)} or "
+            "stats.uniform(low, high - low) for each column; for a sample, np.array(...)"
+        )
+    if given is None or isinstance(given, (str, bytes)) or callable(given) or not hasattr(given, "__len__"):
         raise ValueError(
             f"distribution must be a frozen scipy.stats distribution such as stats.norm(0, 1), a list of them (one for each "
-            f"column), a kb.Mixture, an embedding, or a sample of points (n, d); got {type(distribution).__name__}"
-        ) from None
+            f"column), a dict of them by name, a kb.Mixture, an embedding, or a sample of points (n, d); got "
+            f"{getattr(given, 'name', None) or getattr(given, '__name__', None) or type(given).__name__}"
+        )
+    source = PointSource(_check.vectors(given, "distribution, read as a sample of points,"), None)
+    names = getattr(given, "columns", None)
+    if names is not None and len(names) == source.dimension and all(isinstance(name, str) for name in names):
+        source.names = tuple(names)
+    return source
 
 
 def _read_distribution(distribution: Any) -> Source:
@@ -247,10 +369,33 @@ def _read_distribution(distribution: Any) -> Source:
         return KnownSource(known)
     columns = list(distribution) if isinstance(distribution, (list, tuple)) else [distribution]
     if all(hasattr(c, "ppf") or hasattr(c, "icdf") for c in columns):
-        return FrozenSource(columns)
+        return _of_values(columns) or FrozenSource(columns)
     if any(isinstance(c, Mixture) for c in columns):
         raise ValueError("a list of distributions may not hold mixtures; make one kb.Mixture of them all")
     return DrawnSource(distribution)
+
+
+def _of_values(columns: list[Any]) -> PointSource | None:
+    """Discrete columns with few values as all of their combinations, with probabilities."""
+    if not all(hasattr(c, "pmf") and hasattr(c, "ppf") for c in columns):
+        return None
+    values, shares, number = [], [], 1
+    for c in columns:
+        low, high = (float(end) for end in c.support())
+        low = float(c.ppf(_NO_SHARE)) if np.isinf(low) else low
+        high = float(c.isf(_NO_SHARE)) if np.isinf(high) else high
+        if not high - low < _MOST_VALUES:
+            return None
+        here = np.arange(low, high + 0.5)
+        mass = np.asarray(c.pmf(here), dtype=np.float64)
+        values.append(here[mass > _NO_SHARE])
+        shares.append(mass[mass > _NO_SHARE])
+        number *= len(values[-1])
+        if number > _MOST_VALUES or not number:
+            return None
+    points = np.array(list(itertools.product(*values)))
+    weights = functools.reduce(np.multiply.outer, shares).ravel()
+    return PointSource(points, weights / weights.sum(), "distribution")
 
 
 class Aim:

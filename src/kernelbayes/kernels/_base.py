@@ -251,7 +251,8 @@ class Kernel(eqx.Module):
 def check_kernel(kernel: Any, name: str = "kernel") -> Kernel:
     """Refuse what is not a kernel, with one that is."""
     if not isinstance(kernel, Kernel):
-        raise ValueError(f"{name} must be a kernel such as kb.Gaussian(1.0), got {type(kernel).__name__}")
+        got = _check.given_instead(kernel, Kernel)
+        raise ValueError(f"{name} must be a kernel such as kb.Gaussian(1.0), got {got}")
     return kernel
 
 

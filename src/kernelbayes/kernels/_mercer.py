@@ -250,6 +250,10 @@ class MercerExpansion(Spectrum):
         self.complete = bool(values[-1] < NEGLIGIBLE * values[0])
         self.trace = float(self.eigenvalues.sum()) if self.complete else scale * math.prod(line.trace for line in lines)
 
+    def __repr__(self) -> str:
+        held = "all above rounding" if self.complete else "the first of infinitely many"
+        return f"MercerExpansion({self.kernel!r}, {len(self):,} terms, {held})"
+
     @property
     def dimension(self) -> int:
         """Number of columns of a point."""

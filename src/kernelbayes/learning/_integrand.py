@@ -29,11 +29,15 @@ from ._search import pattern_search
 _WIDTH, _FARTHEST = 1.5, 4.0
 #: Share of the kernel that is added to the diagonal: values of a function have errors too, if only by rounding.
 NUGGET = 1e-10
+# What is added to the score for each value that is followed by that share and not by the kernel.
+_AGAINST_NUGGET = 2.0
 # Tries for each column, and for a family that starts where two others ended.
 _BUDGET_PER_COLUMN, _AGAIN = 30, 6
 
 
 def _matern(lengthscales: Array) -> Kernel:
+    if len(lengthscales) == 1:
+        return Matern(2.5, lengthscale=float(lengthscales[0]))
     return functools.reduce(operator.mul, (Matern(2.5, lengthscale=l).on(j) for j, l in enumerate(lengthscales)))
 
 
@@ -52,15 +56,23 @@ class Suited(NamedTuple):
 
 def marginal_score(kernel: Kernel, X: Array, Y: Array) -> float:
     """Minus twice the logarithm of the marginal likelihood of values (n, p), up to a constant; the scales at their best."""
+    return _scored(kernel, X, Y)[0]
+
+
+def _scored(kernel: Kernel, X: Array, Y: Array) -> tuple[float, float]:
+    """The score, and which share of the values' size, over all columns, is followed by the nugget and not by the kernel."""
     n = len(X)
-    L = cholesky(dense_gram(kernel, X, X), "the Gram matrix of the nodes", NUGGET * float(kernel._diag(X).mean()))
+    nugget = NUGGET * float(kernel._diag(X).mean())
+    L = cholesky(dense_gram(kernel, X, X), "the Gram matrix of the nodes", nugget)
     half = solve_lower(L, np.column_stack([np.ones(n), Y]))
     ones, rest = half[:, 0], half[:, 1:]
     weight = float(ones @ ones)
     rest = rest - np.outer(ones, ones @ rest / weight)
     scales = np.maximum((rest * rest).sum(0) / (n - 1), np.finfo(np.float64).tiny)
     each = (n - 1) * np.log(scales) + 2.0 * np.log(np.diagonal(L)).sum() + np.log(weight)
-    return float(each.sum())
+    coefficients = solve_lower(L, rest, transposed=True)
+    followed = nugget * (coefficients * coefficients).sum(0) / ((n - 1) * scales)
+    return float(each.sum()), float(followed.sum())
 
 
 def learn_kernel(X: Array, values: Array, start: Array) -> Suited:
@@ -104,12 +116,17 @@ def _learned(
 
     def score(point: Array) -> float:
         try:
-            fit = marginal_score(make(np.exp(point)), X, Y)
+            fit, by_nugget = _scored(make(np.exp(point)), X, Y)
         except FactorisationError:
             return np.inf
+        # a long lengthscale that takes a kink for noise of this size has a likelihood, but says nothing about the kink
+        fit += _AGAINST_NUGGET * len(X) * by_nugget
         return fit + Y.shape[1] * float((((point - centre) / _WIDTH) ** 2).sum())
 
-    best = min((begin + shift for shift in (0.0, -1.4, -0.7, 0.7, 1.4)), key=score)
+    tried = [begin + shift for shift in (0.0, -1.4, -0.7, 0.7, 1.4)]
+    if (begin != centre).any():  # where two other families ended may be the wrong valley for this one
+        tried += [centre + shift for shift in (0.0, -0.7, -1.4)]
+    best = min(tried, key=score)
     low, high = centre - _FARTHEST, centre + _FARTHEST
     step = np.full(len(start), 0.5)
     found = pattern_search(score, best, step, low, high, budget=budget * len(start), smallest=0.1)

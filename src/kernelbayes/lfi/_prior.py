@@ -80,6 +80,15 @@ class Prior:
         """Number of parameters."""
         return len(self.names)
 
+    def _independent(self) -> dict[str, Any]:
+        """The frozen distribution of each parameter by its name, for other uses than inference."""
+        frozen = [getattr(block, "frozen", None) for block in self._blocks]
+        if any(part is None for part in frozen):
+            raise ValueError(
+                "a prior with correlated or sampled parameters can be integrated over by draws: prior.sample(5000)"
+            )
+        return dict(zip(self.names, frozen, strict=True))
+
     @property
     def latent(self) -> Distribution | None:
         """The distribution of the Gaussian coordinates, or None for a prior that can only be sampled."""

@@ -17,6 +17,8 @@ from ._style import ACCENT, FAINT, INK, SECOND, first_of_each, new_figure
 _DRAWS, _DOTS, _BINS = 20_000, 1_500, 60
 # Area of the largest mark, in points squared, and the smallest share of it.
 _LARGEST, _SMALLEST = 140.0, 0.02
+# Area of a mark on a line, at least: all values are to be seen.
+_VISIBLE = 5.0
 # Weights whose sizes sum to more than this carry errors of values into the integral.
 _LARGE = 100.0
 # Integrals that get a row each, and how far their bands reach in standard deviations.
@@ -37,9 +39,7 @@ def quadrature_nodes(rule: QuadratureRule) -> Any:
     """
     figure, ax = new_figure(1, (7.0, 3.6) if rule.points.shape[1] == 1 else (5.4, 5.0))
     _draw_nodes(ax, rule, _draws(rule), None)
-    error = "" if rule.resolved else "below "
-    error += f"{rule.worst_case_error:.2g}"
-    said = f"{len(rule)} nodes by {rule.nodes}, {rule.weighting} weights, worst-case error {error}"
+    said = f"{len(rule)} nodes by {rule.nodes}, {rule.weighting} weights, worst-case error {rule._error_said()}"
     size = float(np.abs(rule.weights).sum())
     ax.set_title(said + f"\nlarge weights: their sizes sum to {size:.2g}" * (size > _LARGE), fontsize=9, color=INK)
     figure.legend(*first_of_each(ax), frameon=False, fontsize=8, loc="outside lower center", ncols=3)
@@ -202,21 +202,23 @@ def _draw_function(ax: Any, found: Integral, values: Array, j: int) -> None:
 
 
 def _process(found: Integral, values: Array, j: int) -> tuple[Array, Array, float, float]:
-    """Inverse and coefficients of a Gaussian process about a constant through the values, that constant, and the scale.
-
-    The scale is the one at which the process has the standard deviation that was given for the integral.
-    """
+    """Inverse and coefficients of a Gaussian process about a constant through the values, that constant, and the scale."""
     rule = found.rule
     n = len(values)
     K = dense_gram(rule.kernel, rule.points, rule.points)
     # enough to be inverted; the rule itself needs no inverse
     inverse = np.linalg.inv(K + (n * rule.reg + 1e-9 * float(np.trace(K)) / n) * np.eye(n))
     constant = float(inverse.sum(0) @ values / inverse.sum()) if rule.weighting == "normalised" else 0.0
+    return inverse, inverse @ (values - constant), constant, _scale(found, values, j)
+
+
+def _scale(found: Integral, values: Array, j: int) -> float:
+    """The scale at which the process has the standard deviation that was given for the integral."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuadratureWarning)  # it was said when the integral was found
-        own = rule.integrate(values, return_std=True)[1]
+        own = found.rule.integrate(values, return_std=True)[1]
     caution = float(np.ravel(found.std())[j]) / own if own > 0 else 1.0
-    return inverse, inverse @ (values - constant), constant, caution**2 * float(rule.scale(values))
+    return caution**2 * float(found.rule.scale(values))
 
 
 def _draw_line(ax: Any, found: Integral, values: Array, j: int) -> None:
@@ -238,7 +240,8 @@ def _draw_line(ax: Any, found: Integral, values: Array, j: int) -> None:
     ax.fill_between(grid, mean - half, mean + half, color=SECOND, alpha=0.25, lw=0, label="95 % band between nodes")
     ax.plot(grid, mean, color=SECOND, lw=1.2, label="what is integrated")
     _draw_weighed(ax, x, values, rule.weights)
-    ax.set(ylim=(low - room, high + room), xlim=(grid[0], grid[-1]))
+    beside = 0.01 * (grid[-1] - grid[0])  # so that a node at the end is not cut
+    ax.set(ylim=(low - room, high + room), xlim=(grid[0] - beside, grid[-1] + beside))
     ax.set_xlabel(found.names[0] if found.names else "x", fontsize=9)
     ax.set_ylabel("value of the function", fontsize=9)
     ax.set_title("The function at the nodes", fontsize=9, color=INK)
@@ -253,18 +256,14 @@ def _draw_histogram_at_foot(ax: Any, draws: Array, grid: Array) -> None:
 def _draw_weighed(ax: Any, x: Array, y: Array, w: Array) -> None:
     for chosen, colour, label in ((w >= 0, INK, "nodes, by weight"), (w < 0, ACCENT, "negative weight")):
         if chosen.any():
-            area = 0.4 * _areas(np.abs(w[chosen]), float(np.abs(w).max()))
+            area = np.maximum(0.4 * _areas(np.abs(w[chosen]), float(np.abs(w).max())), _VISIBLE)
             ax.scatter(x[chosen], y[chosen], s=area, color=colour, lw=0, label=label, zorder=3)
 
 
 def _draw_left_out(ax: Any, found: Integral, values: Array, j: int) -> None:
     """Each value beside what all others predict for it, in closed form."""
-    inverse, coefficients, _, scale = _process(found, values, j)
-    if found.rule.weighting == "normalised":  # the constant is not known either
-        ones = inverse.sum(0)
-        inverse = inverse - np.outer(ones, ones) / ones.sum()
-    variance = 1.0 / np.diagonal(inverse)
-    predicted, half = values - variance * coefficients, _REACH * np.sqrt(scale * np.maximum(variance, 0.0))
+    others = found.rule._left_out(values)
+    predicted, half = others.predicted, _REACH * np.sqrt(_scale(found, values, j)) * others.sd
     inside = np.abs(values - predicted) <= half
     look = {"fmt": "none", "ecolor": FAINT, "elinewidth": 0.8, "alpha": 0.7}
     ax.errorbar(predicted, values, xerr=half, label="95 % of the prediction", **look)

@@ -29,12 +29,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._linalg import contrasts, dense_pivoted_cholesky, least_squares, solve_lower
+from .._linalg import cholesky, contrasts, dense_pivoted_cholesky, least_squares, solve_lower
 from .._typing import Array
 
 _EPS = float(np.finfo(np.float64).eps)
 # A node whose kernel is explained by others up to this share adds nothing in double precision.
 _TOLERANCE = 1e-15
+# Share of the kernel that is added to the diagonal where a matrix has to be inverted, at least.
+_LEAST_PENALTY = 1e-10
 
 
 class Problem(NamedTuple):
@@ -94,6 +96,39 @@ def _system(problem: Problem, penalty: Array | float) -> tuple[Array, Array]:
 def importance(density: Array) -> Array:
     """Weights (n,) that are unbiased for nodes whose expected number has the density `n q` with respect to the measure."""
     return 1.0 / (len(density) * density)
+
+
+class LeftOut(NamedTuple):
+    """What all other values say about each of the values (n,), or (n, p)."""
+
+    predicted: Array
+    sd: Array  # of the prediction, for a scale of one: (n,)
+    z: Array  # how far values are from it, in standard deviations at the scale that fits them
+
+
+def left_out(problem: Problem, values: Array, penalty: Array, centred: bool = False) -> LeftOut:
+    """Predictions of each value from all others by a Gaussian process, or one about an unknown constant, in closed form.
+
+    With P the inverse of `K + diag(penalty)`, made blind to constants, the error is `(P y)_i / P_ii` and its variance
+    `1 / P_ii` (Dubrule 1983), times the scale that fits all values.
+    """
+    F, n = problem.nodes, len(values)
+    y = values.reshape(n, -1) - values.reshape(n, -1).mean(axis=0) * centred  # so that little cancels
+    unit = np.abs(y).max(axis=0)
+    unit = np.where(unit > 0, unit, 1.0)
+    floor = _LEAST_PENALTY * float((F * F).sum(1).mean())  # enough to be inverted
+    L = cholesky(F @ F.T + np.diag(np.maximum(penalty, floor)), "the Gram matrix of the nodes")
+    half = solve_lower(L, np.column_stack([np.eye(n), np.ones(n), y / unit]))
+    roots, ones, rest = half[:, :n], half[:, n], half[:, n + 1 :]
+    diagonal = (roots * roots).sum(0)
+    if centred:
+        weight = float(ones @ ones)
+        rest = rest - np.outer(ones, ones @ rest / weight)
+        diagonal = np.maximum(diagonal - (ones @ roots) ** 2 / weight, _EPS * diagonal)
+    size = (rest * rest).sum(0) / max(n - centred, 1)
+    error = (roots.T @ rest) / diagonal[:, None]
+    z = error * np.sqrt(diagonal[:, None] / np.where(size > 0, size, np.inf))
+    return LeftOut(values - (unit * error).reshape(values.shape), 1.0 / np.sqrt(diagonal), z.reshape(values.shape))
 
 
 class Size(NamedTuple):

@@ -180,7 +180,7 @@ class _Alarm:
 def read_output(value: Any, rows: int | None) -> tuple[tuple[str, ...] | None, np.ndarray]:
     """Names of the statistics, if there are any, and outputs (1, *shape), or (rows, *shape) of a whole batch."""
     if not isinstance(value, Mapping):
-        return None, _leading_axis(_floats(value, "the simulator returned"), rows, "the simulator returned an array")
+        return None, _leading_axis(_floats(value, "the simulator returned"), rows, "the simulator returned")
     if not value:
         raise Unreadable("the simulator returned an empty dict")
     columns = []
@@ -189,7 +189,7 @@ def read_output(value: Any, rows: int | None) -> tuple[tuple[str, ...] | None, n
         if column.ndim != (0 if rows is None else 1):
             wanted = "a number" if rows is None else "one number for each row"
             raise Unreadable(f"statistic {name!r} has shape {column.shape} where {wanted} was wanted")
-        columns.append(_leading_axis(column, rows, f"statistic {name!r} is an array"))
+        columns.append(_leading_axis(column, rows, f"statistic {name!r} has"))
     return tuple(map(str, value)), np.stack(columns, axis=-1)
 
 
@@ -197,7 +197,9 @@ def _leading_axis(array: np.ndarray, rows: int | None, what: str) -> np.ndarray:
     if rows is None:
         return array[None]
     if array.ndim == 0 or len(array) != rows:
-        raise Unreadable(f"{what} of shape {array.shape} for a batch of {rows}; its first axis must be the rows")
+        given = "one number" if array.ndim == 0 else f"{len(array)} values"
+        shape = f" (shape {array.shape})" * (array.ndim > 1)
+        raise Unreadable(f"{what} {given}{shape} for {rows} rows; there must be one for each row")
     return array
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,10 @@ from ._runs import SHARE_TO_WARN, Runs, SimulationError, commonest
 from ._session import BATCH, FEWEST_TO_JUDGE, MOST_FAILED, Session
 from ._shipping import Portable
 from ._signature import fingerprint, how_to_call
+from ._state import carried
 from ._store import Ledger
+
+_MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,14 @@ class Running:
 
     Attributes:
         notes: what is to be said about the store.
+        batches: those of a vectorised simulator that failed as a whole, in words; their rows were run one by one.
     """
 
     def __init__(self, order: Order):
         self._order = order
         self._interrupts = Interrupts()
         self._block = BATCH if order.vectorised else 1
+        self.batches: list[str] = []
 
     def __enter__(self) -> Running:
         order = self._order
@@ -60,6 +66,8 @@ class Running:
             self._how = how_to_call(order.simulator, _agreed_names(self._ledger, order), order.width, order.pass_dict)
             entropy = _entropy(self._ledger, order.random_state)
             self.notes = _agree(self._ledger, order, self._how["names"])
+            self._carried = carried(order.simulator) if order.store is not None else {}
+            self.notes += _agree_on_state(self._ledger, order, self._carried)
             caller = Caller(
                 Portable(order.simulator) if hasattr(order.executor, "submit") else order.simulator,
                 **self._how,
@@ -73,7 +81,16 @@ class Running:
         return self
 
     def __exit__(self, *error: Any) -> None:
+        if self._order.store is not None:
+            self._note_what_varies()
         self._opened.__exit__(*error)
+
+    def _note_what_varies(self) -> None:
+        """What the runs themselves change, such as a list of calls, says nothing about a later simulator."""
+        with suppress(sqlite3.Error), self._interrupts:
+            now = carried(self._order.simulator)
+            for name in _differing(self._carried, now):
+                self._ledger.fact(f"varies {name}", True)
 
     @property
     def rows(self) -> Array:
@@ -89,15 +106,19 @@ class Running:
             ledger.extend(rows, order.retry_failed and ledger.budget == 0)
             progress = order.progress if ledger.start == 0 else False  # a search has a bar of its own
             with progress_bar(ledger.budget, "simulating", progress, done=ledger.ended(), unit=" runs") as bar:
+                session = Session(ledger, self._crew, self._interrupts, bar, self._block, end)
                 try:
-                    why = Session(ledger, self._crew, self._interrupts, bar, self._block, end).run()
+                    why = session.run()
                 except SimulationError as error:
                     called = f"\nThe simulator was called with {_called(self._how)}." if error.runs is not None else ""
-                    raise SimulationError(f"{error}{called}\n{_kept(order)}", ledger.runs()) from error.__cause__
+                    raise SimulationError(
+                        f"{error}{_first(session.batches)}{called}\n{_kept(order)}", ledger.runs()
+                    ) from error.__cause__
             runs = ledger.runs()
-        notes = _judged(order, runs, why, len(rows))
-        if why == "time":
-            ended = len(runs) + len(runs.failures)
+        notes = _judged(order, runs, why, len(rows), _first(session.batches))
+        self.batches += session.batches
+        ended = len(runs) + len(runs.failures)
+        if why == "time" and ended < len(rows):
             stored = order.store is not None
             go_on = "the same call goes on with them" if stored else "with a store, a second call could go on"
             notes.insert(0, f"max_seconds: stopped with {ended} of {len(rows)} runs after {max_seconds:g} s; {go_on}")
@@ -147,6 +168,23 @@ def _agree(ledger: Ledger, order: Order, names: tuple[str, ...] | None) -> list[
     return []
 
 
+def _agree_on_state(ledger: Ledger, order: Order, now: dict[str, str]) -> list[str]:
+    """Compare what the simulator carries along with what it did when the store was begun."""
+    before = ledger.fact("state", now or None) or {}
+    others = [name for name in _differing(before, now) if not ledger.fact(f"varies {name}")]
+    if not others:
+        return []
+    return [
+        f"what the simulator {fingerprint(order.simulator)[0]} carries along has changed since the store {order.store} was "
+        f"begun ({', '.join(others[:_MOST_NAMED])}); runs that are in it are kept as they are. If they are no longer right, "
+        "use another store"
+    ]
+
+
+def _differing(before: dict[str, str], now: dict[str, str]) -> list[str]:
+    return [name for name in {**before, **now} if before.get(name) != now.get(name)]
+
+
 def _entropy(ledger: Ledger, random_state: RandomState) -> int:
     """The seed of all runs: the store's, once it has one."""
     known = ledger.fact("entropy")
@@ -166,7 +204,11 @@ def _entropy(ledger: Ledger, random_state: RandomState) -> int:
 # ------------------------------------------------------------------------------------------------ what is said at the end
 
 
-def _judged(order: Order, runs: Runs, why: str | None, wanted: int) -> list[str]:
+def _first(batches: list[str]) -> str:
+    return f"\nBefore that, {batches[0]}." if batches else ""
+
+
+def _judged(order: Order, runs: Runs, why: str | None, wanted: int, before: str) -> list[str]:
     """Warnings; or an error where the result would be of no use."""
     ended = len(runs) + len(runs.failures)
     if why == "interrupted":
@@ -176,8 +218,8 @@ def _judged(order: Order, runs: Runs, why: str | None, wanted: int) -> list[str]
     elif runs.failures and (not len(runs) or (ended >= FEWEST_TO_JUDGE and runs.failure_rate > MOST_FAILED)):
         again = " retry_failed=True runs them again." if order.store is not None else ""
         raise SimulationError(
-            f"simulator: {len(runs.failures)} of {ended} runs failed. The commonest reasons:\n  {commonest(runs)}\n"
-            f"{_kept(order)}{again}",
+            f"simulator: {len(runs.failures)} of {ended} runs failed. The commonest reasons:\n  {commonest(runs)}"
+            f"{before}\n{_kept(order)}{again}",
             runs,
         )
     else:

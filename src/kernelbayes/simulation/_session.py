@@ -32,6 +32,7 @@ class Session:
         self._block, self._end = block, end
         self._again: deque[Task] = deque()
         self._left = ledger.budget - ledger.ended()
+        self.batches: list[str] = []  # those that failed as a whole, and why
         self._ended: Counter[int | None] = Counter()  # runs of each form, and None for those that failed
 
     def run(self) -> str | None:
@@ -91,6 +92,7 @@ class Session:
         records: list[Record] = []
         for outcome in outcomes:
             if outcome.kind is not None and len(outcome.indices) > 1:  # one row spoils a batch: find out which
+                self.batches.append(f"a batch of {len(outcome.indices)} rows failed as a whole: {outcome.reason}")
                 self._again.extend(Task((run,), self._ledger.rows[[run]]) for run in outcome.indices)
             else:
                 records += self._records(outcome)

@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _SEEDS = ("rng", "random_state", "seed")
@@ -26,6 +26,11 @@ def how_to_call(
         _refuse_misspelt(known, names or (), required)
     _refuse_required(required, style, names, width)
     return {"style": style, "seeds": seeds, "names": names}
+
+
+def takes_keywords(function: Callable[..., Any], names: Sequence[str]) -> bool:
+    """Whether all of these are arguments of a function."""
+    return _style(_signature(function), tuple(names), None) == "keywords"
 
 
 def _style(known: Mapping[str, inspect.Parameter], names: tuple[str, ...] | None, pass_dict: bool | None) -> str:

@@ -68,7 +68,9 @@ def simulate(
             processes need no `if __name__ == "__main__"`; `ProcessPoolExecutor` does.
         store: path of a file in which every run is kept as it finishes. A second call goes on where the first was stopped,
             even by kill -9 (a power cut may cost the last moments); several processes may share it, on one machine:
-            SQLite's locks are not for network drives.
+            SQLite's locks are not for network drives. A warning says where the code of the simulator, or what it carries
+            along (arguments of a partial, cells of a closure, attributes, defaults, numbers it finds in its module), has
+            changed since the store was begun; what the runs themselves change is not compared.
         timeout: seconds for one run. Python code is interrupted; with processes of our own, code that never returns to
             Python is killed. In this process it is waited for, so use `executor=1` for such a simulator. With an executor
             of yours we stop waiting after about three times as long, but the run goes on there.
