@@ -94,7 +94,7 @@ def test_few_values_and_extreme_ones():
     with pytest.warns(kb.QuadratureWarning, match="too few"):
         kb.integrate(lambda x: np.cos(x[:, 0]), stats.norm(), 5, random_state=0)
     plain = kb.integrate(lambda x: np.cos(x[:, 0]), stats.norm(), 20, random_state=0)
-    for size in (1e150, 1e-150):
+    for size in (1e90, 1e-90):
         found = kb.integrate(lambda x, size=size: size * np.cos(x[:, 0]), stats.norm(), 20, random_state=0)
         assert found.mean() == pytest.approx(size * plain.mean(), rel=1e-6)
         assert found.std() == pytest.approx(size * plain.std(), rel=1e-3)
