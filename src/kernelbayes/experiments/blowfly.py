@@ -80,11 +80,11 @@ _WALK = {"step": _STEP, "standardise": False}
 _WAYS = {
     "kelfi": _Way("KELFI", ACCENT, "kelfi"),
     "marginal": _Way("KELFI, marginal", GOLD, "kelfi", {"learn": "marginal"}),
-    "dme": _Way("DME", "#d1495b", "dme"),
+    "dme": _Way("DME", "#7f4f24", "dme"),
     "kbr": _Way("KBR", INK, "kbr", {**_MEDIAN, "prior_reg": 1e-4, **_SPREADS}, mode=True),
     "kabc": _Way("K-ABC", SECOND, "k-abc", {**_MEDIAN, **_SPREADS}),
     "kabc_tuned": _Way("K-ABC (S)", "#8ecae6", "k-abc", _SPREADS),
-    "kelfi_spreads": _Way("KELFI, spreads", ACCENT, "kelfi", _SPREADS, dashed=True),
+    "kelfi_spreads": _Way("KELFI, spreads", "#ef8d98", "kelfi", _SPREADS, dashed=True),
     "kelfi_own": _Way("KELFI, own units", ACCENT, "kelfi", _OWN_UNITS, dashed=True),
     "marginal_own": _Way("KELFI, marginal, own units", GOLD, "kelfi", {"learn": "marginal", **_OWN_UNITS}, dashed=True),
     "kbr_own": _Way("KBR, own units", INK, "kbr", {**_MEDIAN, "prior_reg": 1e-4, **_OWN_UNITS}, mode=True, dashed=True),
