@@ -63,8 +63,8 @@ def test_from_labelled_rows_to_probabilities(folder, capsys):
     printed = call(folder, capsys, *learn, "--test", "new.csv", "--out", "p.csv", "--plot", "p.png")
     assert "train.csv: 90 rows; 2 rows with a gap left out; 1 row without a class left out\n" in printed
     assert "columns kind from size, noise, shape (2 words)\n" in printed
-    assert "note    id counts the rows, and is left out\n" in printed
-    assert "note    remark holds 90 different words, and is left out\n" in printed
+    assert "note    id counts the rows, and is left out; name it in --inputs to keep it\n" in printed
+    assert "note    remark holds 90 different words, and is left out; name it in --inputs to keep it\n" in printed
     assert re.search(r"classes none \(\d+\), some \(\d+\), very much \(\d+\)\n", printed)
     assert "new.csv: 60 rows; 2 rows with a gap get no prediction\n" in printed
     assert re.search(r"inputs  most relevant: s(ize|hape=\w+) ", printed)
@@ -268,6 +268,15 @@ def test_numbers_of_rows_are_left_out_of_a_shuffled_table_too(folder, capsys):
     printed = call(folder, capsys, *arguments)
     assert "kind from key, u" in printed
     assert "id counts the rows" in printed
+
+
+def test_a_rank_is_an_input(folder, capsys):
+    rng = np.random.default_rng(0)
+    rank = rng.permutation(100)
+    table = {"rank": rank, "noise": rng.normal(size=100), "kind": np.where(rank > 50, "high", "low")}
+    write_table(folder / "ranked.csv", table.items())
+    arguments = ["--train", "ranked.csv", "--target", "kind", "--test", "ranked.csv", "--learn", "median"]
+    assert "kind from rank, noise" in call(folder, capsys, *arguments)
 
 
 def test_what_looks_like_a_quantity_is_mentioned(folder, capsys):

@@ -150,6 +150,15 @@ def test_rows_with_gaps_break_the_training_sequence(folder, capsys):
     assert printed.endswith("nothing written: --out and --plot name files\n")
 
 
+def test_columns_of_one_table_only_are_told(folder, capsys):
+    log, new = columns(60), columns(30)
+    write_table(folder / "log.csv", log.items())
+    write_table(folder / "misspelt.csv", {("bee" if name == "b" else name): v for name, v in new.items()}.items())
+    printed = call(folder, capsys, "--train", "log.csv", "--states", "x,y", "--tune", "2", "--test", "misspelt.csv")
+    assert re.search(r"note    b is in \S*log.csv only, and is not used\n", printed)
+    assert re.search(r"note    bee is in \S*misspelt.csv only, and is not used\n", printed)
+
+
 def test_controls(folder, capsys):
     """A push decides which way the point goes; who sees the push knows where it is when readings fail."""
     paths, rng = [], np.random.default_rng(0)

@@ -442,6 +442,13 @@ def test_a_store_of_one_round_goes_on_in_several(tmp_path):
     assert found.parameters[60:].std() < 0.6 * found.parameters[:60].std()
 
 
+def test_rounds_that_come_too_late_are_told(tmp_path):
+    given = {"simulator": noisy, "prior": kb.Prior(mu=(-3, 3)), "observed": 1.0, "simulations": 60, "random_state": 0}
+    kb.infer(**given, store=tmp_path / "runs.sqlite")
+    with pytest.warns(kb.SimulationWarning, match=r"holds 60 runs of one round already.*more=100, rounds=2"):
+        kb.infer(**given, rounds=2, store=tmp_path / "runs.sqlite")
+
+
 @pytest.mark.parametrize(
     ("begun", "then", "alike"),
     [
@@ -663,7 +670,9 @@ def test_saved_and_loaded(tmp_path):
         ({"outputs": np.full((100, 1), np.nan)}, "no row without NaN"),
         ({"epsilon": -1.0}, "epsilon must be positive"),
         ({"reg": 0.0}, "reg must be positive"),
-        ({"bandwidth": 1.0}, "has no setting 'bandwidth'"),
+        ({"bandwidth": 1.0}, "has no setting 'bandwidth'; it has epsilon_kernel"),
+        ({"seed": 1}, "has no setting 'seed', nor does infer take it: did you mean random_state"),
+        ({"simulation": 1}, "did you mean simulations"),
         ({"simulations": 50}, "simulations are for a simulator"),
         ({"method": "smc-abc"}, "needs the simulator itself"),
         ({"learn": "magic"}, "learn must be one of"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -71,14 +72,18 @@ def roles_of(arguments: argparse.Namespace, tables: list[Table]) -> Roles:
     taken = claimed(parts, {option: tables[:1] if option == "--states" else tables for option in parts})
     time = arguments.time or clock(tables, taken)
     free = [name for name in tables[0].names if name not in taken and name != time]
-    observations = arguments.observations or _shared(free, tables)
+    observations = arguments.observations or _shared(free, tables, {*taken, time})
     return Roles(observations, arguments.states, arguments.controls or [], time, arguments.sequence)
 
 
-def _shared(free: list[str], tables: list[Table]) -> list[str]:
+def _shared(free: list[str], tables: list[Table], taken: Container[str]) -> list[str]:
     """Columns with numbers that all tables have, and that are not empty in any."""
     first, others = tables[0], tables[1:]
     found = [name for name in free if first.is_numeric(name) and all(name in table.names for table in others)]
+    for one, other in itertools.permutations(tables, 2):
+        for name in one.names:
+            if name not in other.names and name not in taken and one.is_numeric(name):
+                print(f"note    {name} is in {one.source} only, and is not used")
     empty = [name for name in found if any(table.is_empty(name) for table in others)]
     for name in empty:
         print(f"note    {name} is empty in {others[0].source}, and left out")

@@ -103,7 +103,10 @@ def default_inputs(train: Table, test: Table | None, taken: Sequence[str]) -> tu
     for name in (name for name in train.names if name not in taken):
         reason = _reason_against(train, test, name)
         if reason:
-            said.append(f"{name} {reason}, and is left out")
+            said.append(
+                f"{name} {reason}, and is left out"
+                + ("" if reason.startswith("is ") else "; name it in --inputs to keep it")
+            )
             continue
         columns.append(name)
         if not train.is_numeric(name):
@@ -132,8 +135,8 @@ def _reason_against(train: Table, test: Table | None, name: str) -> str | None:
 def counts_rows(table: Table, name: str) -> bool:
     """Whether a column is a number of the row, by all appearances.
 
-    Whole numbers that rise by one; or no two alike and, as in a part of a shuffled table, most of those up to the largest,
-    or a name that says so.
+    Whole numbers that rise by one, or no two alike: with a name that says so, or rising to no more than twice their number,
+    as where rows were left out. A rank, in any other order, may well be an input.
     """
     values = table.numbers([name], gaps="allow")[:, 0]
     if len(values) < 4 or np.isnan(values).any() or (values != np.round(values)).any():
@@ -142,7 +145,8 @@ def counts_rows(table: Table, name: str) -> bool:
         return True
     distinct = len(np.unique(values)) == len(values)
     dense = len(values) > _MANY and values.min() >= 0 and values.max() < 2 * len(values)
-    return distinct and (dense or is_row_name(name) or name.lower().endswith("_id"))
+    rising = bool((np.diff(values) > 0).all())
+    return distinct and ((dense and rising) or is_row_name(name) or name.lower().endswith("_id"))
 
 
 def is_row_name(name: str) -> bool:

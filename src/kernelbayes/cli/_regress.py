@@ -291,7 +291,7 @@ def _settings(model: Any, roles: Roles) -> list[str]:
         + (f"; of the function at one y {spreads}" if model.mediator_noise_ != model.noise_ else ""),
         f"freedom {model.degrees_of_freedom_:.1f} effective degrees of it, settled by {count} of the task",
         *_checks(model, roles),
-        "        of targets, that is: where the function is steep at one y its own band may hold less",
+        "        These are shares of targets; where the function is steep at one y, its own band may hold less of it",
     ]
 
 

@@ -212,6 +212,12 @@ class Campaign:
         """Numbers of runs (rounds,) at which rounds end; what a store holds of the first design is all of the first."""
         edges = np.linspace(begin, total, rounds + 1)[1:]
         held = self._held(first) if rounds > 1 else 0
+        if held >= total:
+            text = (
+                f"the store holds {held:,} runs of one round already, so that rounds={rounds} changes nothing: ask for more "
+                f"simulations than that, or add some by more=100, rounds={rounds}"
+            )
+            warnings.warn(text, SimulationWarning, stacklevel=5)
         return np.linspace(min(held, total), total, rounds) if held > edges[0].round() else edges
 
     def _planned(self, found: Inference, begin: int, size: int, number: int) -> Array:

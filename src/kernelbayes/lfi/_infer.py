@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import os
@@ -42,6 +43,14 @@ SEEKING: dict[str, Callable[..., Inference]] = {
     "gps-abc": _abc.surrogate,
 }
 METHODS = (*LEARNING, *SEEKING)
+# What arguments are called on the command line and in other libraries.
+_ELSEWHERE = {
+    **dict.fromkeys(("seed", "rng", "random_seed"), "random_state"),
+    **dict.fromkeys(("workers", "n_jobs", "processes", "num_workers"), "executor"),
+    **dict.fromkeys(("n", "n_simulations", "num_simulations", "runs", "budget"), "simulations"),
+    **dict.fromkeys(("x", "y", "data", "observation"), "observed"),
+    **dict.fromkeys(("theta", "params"), "parameters"),
+}
 
 
 def infer(
@@ -243,7 +252,15 @@ def _check_settings(method: Callable[..., Inference], name: str, settings: dict[
     known = [p for p in inspect.signature(method).parameters if p != "problem"]
     for setting in settings:
         if setting not in known:
-            raise ValueError(f"method {name!r} has no setting {setting!r}; it has {', '.join(known)}")
+            own = _near(setting)
+            meant = f", nor does infer take it: did you mean {own}?" if own else ";"
+            raise ValueError(f"method {name!r} has no setting {setting!r}{meant} it has {', '.join(known)}")
+
+
+def _near(word: str) -> str | None:
+    """The argument of `infer` that a word is most like, or that others call so."""
+    arguments = [p for p in inspect.signature(infer).parameters if p != "settings"]
+    return _ELSEWHERE.get(word) or next(iter(difflib.get_close_matches(word, arguments, n=1, cutoff=0.7)), None)
 
 
 def _refuse_runs(method: str, simulations: Any, rounds: int, more: int, proposal: Any, options: dict[str, Any]) -> None:
