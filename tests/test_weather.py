@@ -519,14 +519,14 @@ def embedding(points=POINTS, weights=FLAT, kernel=KERNEL, level=SHARE, q=SHARE):
 
 
 @entry
-def default_embedding(points=POINTS, X=POINTS, grid=POINTS, bandwidth=NUMBER):
+def default_embedding(points=POINTS, X=POINTS, X__grid=POINTS, bandwidth=NUMBER):
     found = kb.MeanEmbedding(points)
-    return found(X), found.density(grid), found.density(grid, bandwidth), found.norm()
+    return found(X), found.density(X__grid), found.density(X__grid, bandwidth), found.norm()
 
 
 @entry
-def density(points=POINTS, weights=FLAT, grid=POINTS):
-    return kb.MeanEmbedding(points, weights).density(grid)
+def density(points=POINTS, weights=FLAT, X=POINTS):
+    return kb.MeanEmbedding(points, weights).density(X)
 
 
 @entry
@@ -560,9 +560,9 @@ def moved(points=POINTS, n=COUNT, random_state=SEED):
 
 
 @entry
-def sampled(points=POINTS, weights=FLAT, n=COUNT, k=COUNT, random_state=SEED):
+def sampled(points=POINTS, weights=FLAT, n=COUNT, components=COUNT, random_state=SEED):
     found = kb.MeanEmbedding(points, weights, K)
-    mixture = kb.MeanEmbedding(points, kernel=K).mixture(k, random_state)
+    mixture = kb.MeanEmbedding(points, kernel=K).mixture(components, random_state)
     return found.sample(n, random_state), mixture.mean(), mixture.covariance()
 
 
@@ -572,8 +572,8 @@ def resampled(points=POINTS, weights=FLAT, n=COUNT, distinct=Climate({"2": 2}, S
 
 
 @entry
-def subset(X=POINTS, Y=FLAT, size=COUNT, kernel=KERNEL, refine=COUNT):
-    return kb.herd_subset(X, Y, size, kernel=kernel, refine=refine), kb.herd_subset(X, Y, size)
+def subset(X=POINTS, Y=FLAT, n=COUNT, kernel=KERNEL, refine=COUNT):
+    return kb.herd_subset(X, Y, n, kernel=kernel, refine=refine), kb.herd_subset(X, Y, n)
 
 
 @entry
@@ -600,8 +600,8 @@ def analytic(
 
 
 @entry
-def embedded(distribution=DISTRIBUTION, kernel=KERNEL, samples=COUNT, random_state=SEED):
-    found = kb.embed(distribution, kernel, samples=samples, random_state=random_state)
+def embedded(distribution=DISTRIBUTION, kernel=KERNEL, n=COUNT, random_state=SEED):
+    found = kb.embed(distribution, kernel, n=n, random_state=random_state)
     return found.norm(), found.mean()
 
 
@@ -676,21 +676,21 @@ def conditional_of_table(X=POINTS, Y=POINTS, f=FUNCTION, intercept=FLAG, random_
 
 
 @entry
-def conditional_chosen(X=POINTS, Y=FLAT, X__new=POINTS, selection=words("loo", "validation"), ard=FLAG):
-    model = kb.ConditionalEmbedding(selection=selection, ard=ard, random_state=0).fit(X, Y)
+def conditional_chosen(X=POINTS, Y=FLAT, X__new=POINTS, learn=words("loo", "validation"), ard=FLAG):
+    model = kb.ConditionalEmbedding(learn=learn, ard=ard, random_state=0).fit(X, Y)
     return model.predict(X__new), model.reg_, model.kernel_.lengthscale
 
 
 @entry
-def density_ratio(numerator=POINTS, denominator=POINTS, points=POINTS, kernel=KERNEL, reg=NUMBER, alpha=SHARE):
+def density_ratio(numerator=POINTS, denominator=POINTS, X=POINTS, kernel=KERNEL, reg=NUMBER, alpha=SHARE):
     model = kb.DensityRatio(kernel, None, reg, alpha, random_state=0).fit(numerator, denominator)
-    return model.predict(points), model.weights_, model.divergence()
+    return model.predict(X), model.weights_, model.divergence()
 
 
 @entry
-def density_ratio_chosen(numerator=POINTS, denominator=POINTS, points=POINTS, random_state=SEED):
+def density_ratio_chosen(numerator=POINTS, denominator=POINTS, X=POINTS, random_state=SEED):
     model = kb.DensityRatio(random_state=random_state).fit(numerator, denominator)
-    return model.predict(points), model.weights_, model.divergence()
+    return model.predict(X), model.weights_, model.divergence()
 
 
 RULES = words("iw", "kbr", "kbr-a2", "kbr-b1", "subspace")
@@ -732,7 +732,7 @@ def bayes_filter(
         kernel=kernel, latent_kernel=K, reg=reg, prior_reg=prior_reg, transition_reg=0.1, tune=0, random_state=0
     ).fit(observations, states)
     track = model.filter(observations__new)
-    return track.mean, track.interval(level), track.weights
+    return track.mean(), track.interval(level), track.weights
 
 
 @entry
@@ -744,7 +744,7 @@ def bayes_filter_chosen(
     tune=Climate({"0": 0}, {"nan": np.nan, "-1": -1, "text": "2"}),
 ):
     model = kb.KernelBayesFilter(tune=tune, random_state=0).fit(observations, states, controls)
-    return model.filter(observations, controls).mean, model.predict(steps, controls[:steps]).mean
+    return model.filter(observations, controls).mean(), model.predict(steps, controls[:steps]).mean()
 
 
 @entry
@@ -754,7 +754,7 @@ def stepwise(observation=Points(width=2), initial=POINTS, times=FLAT):
     ).fit(GOOD, GOOD)
     one = observation[0] if isinstance(observation, (np.ndarray, list, tuple)) and len(observation) else observation
     rows = np.sort(times) if isinstance(times, np.ndarray) and times.ndim == 1 else times
-    return model.reset(initial).step(one).mean(), model.filter(GOOD[: np.size(times)], times=rows).mean
+    return model.reset(initial).step(one).mean(), model.filter(GOOD[: np.size(times)], times=rows).mean()
 
 
 def drift(rng, states):
@@ -782,14 +782,14 @@ def monte_carlo_filter(
         tune=0,
         random_state=0,
     )
-    return model.fit(observations, states).filter(observations__new).mean
+    return model.fit(observations, states).filter(observations__new).mean()
 
 
 @entry
 def track(points=POINTS, weights=Points(width=12), level=SHARE, truth=POINTS, q=SHARE, n=COUNT):
     found = kb.Track(points, shares(weights), K)
     score = found.score(truth, level)
-    return found.mean, found.cov(), found.interval(level), found.quantile(q), found.sample(n, 0), score.mse, score.crps
+    return found.mean(), found.cov(), found.interval(level), found.quantile(q), found.sample(n, 0), score.mse, score.crps
 
 
 @entry
@@ -925,7 +925,7 @@ def classifier(X=POINTS, y=LABELS, X__new=POINTS, kernel=KERNEL, reg=NUMBER, sam
         if isinstance(sample_weight, np.ndarray) and sample_weight.dtype == float
         else sample_weight
     )
-    model = kb.ConditionalEmbeddingClassifier(kernel, None, None, reg, random_state=0).fit(X, y, heavy)
+    model = kb.ConditionalEmbeddingClassifier(kernel, reg=reg, random_state=0).fit(X, y, heavy)
     return model.predict_proba(X__new), model.decision_probabilities(X__new), model.entropy(X__new)
 
 
@@ -987,12 +987,12 @@ def sparse(X=POINTS, y=FLAT, X__new=POINTS, points=COUNT, kernel=KERNEL, noise=N
 def sparse_learned(
     X=POINTS,
     y=FLAT,
-    steps=COUNT,
+    max_iter=COUNT,
     rows=COUNT,
     restarts=Climate({"0": 0}, {"-1": -1, "nan": np.nan, "text": "1"}),
     noise=NUMBER,
 ):
-    model = kb.SparseRegression(2, noise=noise, steps=steps, rows=rows, restarts=restarts, random_state=0).fit(X, y)
+    model = kb.SparseRegression(2, noise=noise, max_iter=max_iter, rows=rows, restarts=restarts, random_state=0).fit(X, y)
     return model.predict(X, return_std=True)
 
 
@@ -1028,7 +1028,7 @@ def integrate(
     level=SHARE,
 ):
     found = kb.integrate(
-        f, distribution, n, kernel=kernel, learn=False, tol=tol, most=20 if tol is not None else None, random_state=0
+        f, distribution, n, kernel=kernel, learn=False, tol=tol, max_n=20 if tol is not None else None, random_state=0
     )
     return found.values, found.interval(level)
 

@@ -64,6 +64,7 @@ class SparseRegression(GaussianFunction, MultiOutput, RegressorMixin, BaseEstima
         log_marginal_likelihood_: of the standardised y, summed over columns; with "variational" its lower bound.
         degrees_of_freedom_: how many directions of f the data have settled, at most one for each point.
         tuning_: the record of the optimiser, or None.
+        n_iter_: steps of the search; 1 where nothing was searched.
         offset_, unit_: mean and standard deviation of each column of y.
 
     Hsu (2019), section 5.9.2 and theorem 5.7 (4); Titsias (2009), equation 9.
@@ -124,6 +125,7 @@ class SparseRegression(GaussianFunction, MultiOutput, RegressorMixin, BaseEstima
         rng = _check.generator(self.random_state)
         z = self._standardised(y)
         self.tuning_ = learn_sparse(settled, X, z, rng) if self.learn else None
+        self.n_iter_ = max(1, len(self.tuning_.path) - 1) if self.tuning_ else 1
         params = self.tuning_.params if self.tuning_ else _as_given(settled, X, rng)
         self._solve(params, X, z, settled.noise is None and len(X) > settled.rows)
         return self
