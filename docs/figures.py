@@ -615,7 +615,7 @@ def _error_of_the_mean_cost(truth: float, spread: float, out: Path) -> None:
     ax.loglog(
         sizes, off([[r.mean() for r in row] for row in found]), color=ACCENT, marker="D", ms=4, label="kb.integrate"
     )
-    told = [np.sqrt(np.mean([r.std**2 for r in row])) for row in found]
+    told = [np.sqrt(np.mean([r.std() ** 2 for r in row])) for row in found]
     ax.loglog(sizes, told, color=ACCENT, lw=1.0, ls="--", label="its standard deviation")
     ax.set(title="Error of the mean cost, of 1,674", xlabel="runs", xticks=sizes)
     ax.set_xticklabels(sizes)

@@ -95,7 +95,7 @@ def test_the_summary_says_what_was_learned(folder, capsys, library):
     )
     mean, std = library.left_out()
     inside = np.mean(np.abs(library.z_task_ - mean) < norm.ppf(0.975) * std)
-    assert f"95% intervals hold {inside:.1%}\n        of targets, that is: " in printed
+    assert f"95% intervals hold {inside:.1%}\n        These are shares of targets; " in printed
     assert "xy.csv: 60 rows, mediation " in printed  # the pairs are predicted if nothing else is
     assert printed.endswith("nothing written: --out and --plot name files\n")
 
