@@ -603,7 +603,9 @@ def _sobol_cost(n: int, seed: int) -> float:
 
 def _error_of_the_mean_cost(truth: float, spread: float, out: Path) -> None:
     sizes, seeds = (16, 32, 64, 128), range(4)
-    found = [[kb.integrate(heating, _heating_inputs(), n, random_state=s) for s in seeds] for n in sizes]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kb.QuadratureWarning)  # heating sets in at a kink, and few nodes may show it
+        found = [[kb.integrate(heating, _heating_inputs(), n, random_state=s) for s in seeds] for n in sizes]
     even = [[_sobol_cost(n, s) for s in seeds] for n in sizes]
 
     def off(means: Any) -> np.ndarray:
