@@ -189,7 +189,7 @@ SINGLE = {
     "10**15": 10**15,
     "2**63": 2**63,
     "masked number": np.ma.masked,
-    "NaT": np.datetime64("NaT"),
+    "NaT": np.datetime64("NaT", "s"),
 }
 KERNELS = {
     "rough": kb.Laplace(0.7),
