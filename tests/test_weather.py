@@ -789,7 +789,15 @@ def monte_carlo_filter(
 def track(points=POINTS, weights=Points(width=12), level=SHARE, truth=POINTS, q=SHARE, n=COUNT):
     found = kb.Track(points, shares(weights), K)
     score = found.score(truth, level)
-    return found.mean(), found.cov(), found.interval(level), found.quantile(q), found.sample(n, 0), score.mse, score.crps
+    return (
+        found.mean(),
+        found.cov(),
+        found.interval(level),
+        found.quantile(q),
+        found.sample(n, 0),
+        score.mse,
+        score.crps,
+    )
 
 
 @entry
@@ -992,7 +1000,9 @@ def sparse_learned(
     restarts=Climate({"0": 0}, {"-1": -1, "nan": np.nan, "text": "1"}),
     noise=NUMBER,
 ):
-    model = kb.SparseRegression(2, noise=noise, max_iter=max_iter, rows=rows, restarts=restarts, random_state=0).fit(X, y)
+    model = kb.SparseRegression(2, noise=noise, max_iter=max_iter, rows=rows, restarts=restarts, random_state=0).fit(
+        X, y
+    )
     return model.predict(X, return_std=True)
 
 

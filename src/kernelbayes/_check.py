@@ -59,7 +59,8 @@ def _as_numbers(value: Any, name: str) -> Array:
         raise ValueError(f"{name} holds {found} that cannot be read as numbers") from None
 
 
-def _finite(array: Array, name: str, largest: float = LARGEST) -> Array:
+def bounded(array: Array, name: str, largest: float = LARGEST) -> Array:
+    """Numbers that are finite and not too large to be squared and summed."""
     if array.ndim == 0 and not np.isfinite(array):
         raise ValueError(f"{name} must be finite, got {array}")
     if not np.isfinite(array).all():
@@ -82,7 +83,7 @@ def _not_empty(array: Array, name: str) -> Array:
 
 def numbers(value: Any, name: str) -> Array:
     """Finite float64 numbers in an array of any shape."""
-    return _finite(_as_numbers(value, name), name)
+    return bounded(_as_numbers(value, name), name)
 
 
 def vectors(value: Any, name: str, *, width: int | None = None, largest: float = LARGEST) -> Array:
@@ -95,13 +96,13 @@ def vectors(value: Any, name: str, *, width: int | None = None, largest: float =
     _not_empty(array, name)
     if width is not None and array.shape[1] != width:
         raise ValueError(f"{name} has {array.shape[1]} columns where {width} were expected")
-    return _finite(array, name, largest)
+    return bounded(array, name, largest)
 
 
 def arrays(value: Any, name: str) -> Array:
     """Finite float64 points that are arrays of one shape, such as images: (n, ...); a 1-d array is n points on the line."""
     array = _as_numbers(value, name)
-    return _finite(_not_empty(array, name), name) if array.ndim > 2 else vectors(array, name)
+    return bounded(_not_empty(array, name), name) if array.ndim > 2 else vectors(array, name)
 
 
 def labels(value: Any, name: str) -> Array:
@@ -114,7 +115,7 @@ def labels(value: Any, name: str) -> Array:
     as_is = isinstance(value, np.ndarray) or array.dtype.kind not in "US"
     given = array if as_is else np.asarray(value, dtype=object)
     if array.dtype.kind == "f":
-        _finite(array, name)
+        bounded(array, name)
     elif given.dtype.kind == "O" and any(v is None or v != v for v in given.ravel()):
         raise ValueError(f"{name} has missing labels")
     return array

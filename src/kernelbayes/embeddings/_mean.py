@@ -161,6 +161,9 @@ class MeanEmbedding(Decoding, Embedding):
         if not isinstance(other, MeanEmbedding):
             return NotImplemented
         _same_kernel(self, other)
+        if self.points.shape[1:] != other.points.shape[1:]:
+            one, two = self.points.shape[1:], other.points.shape[1:]
+            raise ValueError(f"embeddings of points of shape {one} and {two} cannot be added")
         points = np.concatenate([self.points, other.points])
         return MeanEmbedding(points, np.concatenate([self.weights, other.weights]), self.kernel)
 

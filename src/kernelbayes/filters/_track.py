@@ -322,8 +322,7 @@ class Track:
         found = found[:, None] if found.ndim == 1 else found
         if found.shape != (len(self), X.shape[1]):
             raise ValueError(f"truth has shape {np.shape(truth)} where {(len(self), X.shape[1])} was wanted")
-        if np.isinf(found).any():
-            raise ValueError("truth contains infinity")
+        _check.bounded(found[~np.isnan(found)], "truth")
         return found
 
 

@@ -152,7 +152,7 @@ def price_of_few(kappa: AnyArray, rows: AnyArray) -> AnyArray:
     as well as one that is learned from many. It is just less to rely on, so the latter is preferred.
     """
     xp = namespace(kappa)
-    others = kappa * (1.0 - xp.eye(kappa.shape[0])[:, rows])
+    others = kappa * (xp.arange(kappa.shape[0])[:, None] != rows)  # all but the one in the observation's place
     effective = others.sum(0) ** 2 / xp.maximum((others**2).sum(0), 1e-300)
     return _PRICE_OF_FEW * xp.maximum(math.log(_ENOUGH) - xp.log(xp.maximum(effective, 1.0)), 0.0).mean()
 

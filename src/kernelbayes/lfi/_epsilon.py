@@ -113,6 +113,8 @@ class GaussianEpsilon(EpsilonKernel):
             X, y, units = X[:, ~flat], y[~flat], units[~flat]
             names = tuple(n for n, gone in zip(names, flat, strict=True) if not gone)
         X, y = X / units, y / units
+        if np.abs(y).max() > _check.LARGEST:
+            raise ValueError("outputs hardly vary: observed is more than 1e100 of their spreads away from them")
         if len(names) > _MOST_SCALES:
             return Comparison(X, X, y, ("all outputs",), np.array([float(X.shape[1])]), np.ones(1))
         if self.standardise:

@@ -46,6 +46,8 @@ _FEWEST_REPLICATES, _REPLICATES = 30, 60
 # The first guess: the share of simulations within one scale of the observation.
 _NEAR = 0.1
 _START_BETA, _START_REG = 0.7, 1e-3
+# An epsilon below this tells no two simulations alike.
+_LEAST = 1e-50
 # Errors above this share of the likelihood's top are worth a warning.
 ROUGH = 0.5
 
@@ -177,6 +179,10 @@ def _given(epsilon: Any, lengthscale: Any, reg: Any, groups: int) -> tuple[Any, 
         epsilon = np.atleast_1d(_check.numbers(epsilon, "epsilon"))
         if epsilon.shape not in ((1,), (groups,)) or (epsilon <= 0).any():
             raise ValueError(f"epsilon must be positive: one number, or one for each of {groups} statistics")
+        if epsilon.min() < _LEAST:
+            raise ValueError(
+                f"epsilon is {epsilon.min():.3g} of the statistics' spread: no simulation is as near as that"
+            )
         epsilon = np.broadcast_to(epsilon, (groups,))
     return (
         epsilon,

@@ -50,7 +50,8 @@ def marginal(v: AnyArray, mu: AnyArray) -> AnyArray:
 
 def inverse_columns(factor: AnyArray, rows: AnyArray) -> AnyArray:
     """Columns `rows` of `S = (L + m lambda I)^-1`."""
-    return solve(factor, namespace(factor).eye(factor.shape[0])[:, rows])
+    xp = namespace(factor)
+    return solve(factor, 1.0 * (xp.arange(factor.shape[0])[:, None] == rows))
 
 
 def weights_without(factor: AnyArray, kappa: AnyArray, rows: AnyArray, inverse: AnyArray | None = None) -> AnyArray:
