@@ -174,6 +174,7 @@ def _blowfly(ax: Any) -> None:
     sizes = (50, 100, 300, 600, 1000)
     kept = {
         "KELFI": "KELFI",
+        "KELFI, rounds": "KELFI, 4 rounds",
         "KELFI, own units": "KELFI, own units",
         "K-ABC": "K-ABC",
         "SL-ABC": "SL-ABC",

@@ -525,3 +525,16 @@ def gaussian_draws(covariance: Array, noise: Array) -> Array:
     """Draws (..., d) of a normal with this covariance, perhaps singular, from standard normal numbers (..., d)."""
     values, vectors = eigh(covariance)
     return (noise * np.sqrt(values)) @ vectors.T
+
+
+def transport(start: Array, end: Array) -> Array:
+    """The symmetric T with `T start T = end`, for covariances (d, d): the shortest way from one normal to another.
+
+    T is `start^-1/2 (start^1/2 end start^1/2)^1/2 start^-1/2`; `start` must be definite.
+    """
+    values, vectors = eigh(start)
+    if not values[-1] > 0:
+        raise FactorisationError(f"a covariance {start.shape} is singular: smallest eigenvalue {values[-1]:.3g}")
+    root, back = ((vectors * values**power) @ vectors.T for power in (0.5, -0.5))
+    middle, directions = eigh(root @ end @ root)
+    return back @ (directions * np.sqrt(middle)) @ directions.T @ back

@@ -21,10 +21,13 @@ the NMSE, 100 % for the prior.
 | SL-ABC | epsilon 0.5, 10 simulations at each place |
 | ASL-ABC | epsilon 0.5, 10 simulations and 10 more at a time, error 0.3 |
 | GPS-ABC | epsilon 2, 5 simulations more at a time, error 0.05 |
+| KELFI, not adjusted | `adjust=False`: the kernel means posterior itself, its settings learned as they come |
+| KELFI, rounds | `rounds=4`: as many simulations, three quarters of them about the posterior so far |
 
 The kernel methods of a repeat share their simulations, a Halton sequence, of which smaller numbers are the first. Epsilons
 of the thesis are in units of the statistics. It does not say in which units its kernel methods compare them, so they are run
-in several. As it comes, KELFI compares statistics with long tails by their ranks; KBR and K-ABC divide by spreads.
+in several. As it comes, KELFI compares statistics with long tails by their ranks, and adjusts the posterior by regression
+where that scores better, which is not in the thesis; KBR and K-ABC divide by spreads.
 """
 
 from __future__ import annotations
@@ -59,6 +62,7 @@ DATA = "blowfly.csv"
 
 _ARD_AT = 300
 _STEP = 0.1
+_ROUNDS = 4
 
 
 class _Way(NamedTuple):
@@ -85,7 +89,7 @@ _WAYS = {
     "kabc": _Way("K-ABC", SECOND, "k-abc", {**_MEDIAN, **_SPREADS}),
     "kabc_tuned": _Way("K-ABC (S)", "#8ecae6", "k-abc", _SPREADS),
     "kelfi_spreads": _Way("KELFI, spreads", "#ef8d98", "kelfi", _SPREADS, dashed=True),
-    "kelfi_own": _Way("KELFI, own units", ACCENT, "kelfi", _OWN_UNITS, dashed=True),
+    "kelfi_own": _Way("KELFI, own units", "#f4a261", "kelfi", _OWN_UNITS, dashed=True),
     "marginal_own": _Way("KELFI, marginal, own units", GOLD, "kelfi", {"learn": "marginal", **_OWN_UNITS}, dashed=True),
     "kbr_own": _Way("KBR, own units", INK, "kbr", {**_MEDIAN, "prior_reg": 1e-4, **_OWN_UNITS}, mode=True, dashed=True),
     "kabc_own": _Way("K-ABC, own units", SECOND, "k-abc", {**_MEDIAN, **_OWN_UNITS}, dashed=True),
@@ -106,10 +110,12 @@ _WAYS = {
         {**_WALK, "epsilon": 2.0, "extra": 5, "error": 0.05, "draws": 10},
         seeks=True,
     ),
+    "unadjusted": _Way("KELFI, not adjusted", ACCENT, "kelfi", {"adjust": False}, dashed=True),
+    "rounds": _Way("KELFI, rounds", "#a23b72", "kelfi", {"rounds": _ROUNDS}, seeks=True),
 }
 
 
-_KELFI = ("kelfi", "marginal", "kelfi_spreads", "kelfi_own", "marginal_own")
+_KELFI = ("kelfi", "unadjusted", "marginal", "kelfi_spreads", "kelfi_own", "marginal_own")
 _RELEVANCE = {
     "marginal": ("marginal likelihood", {"learn": "marginal", "ard": True}),
     "marginal_own": ("marginal likelihood, own units", {"learn": "marginal", "ard": True, **_OWN_UNITS}),
@@ -303,7 +309,9 @@ def _below_one(runs: Runs) -> Claim:
         "KELFI reaches an average NMSE below 1 % from about 300 simulations",
         "Hsu (2019), section 4.9.2",
         f"with {', '.join(map(str, m[enough]))} simulations the averages in percent are: {listed}. The medians of KELFI are "
-        f"{', '.join(map(show, middle[enough]))}. Judged by KELFI as it comes.",
+        f"{', '.join(map(show, middle[enough]))}. With the same numbers spread over {_ROUNDS} rounds, which the thesis does "
+        f"not do, the averages are {', '.join(map(show, _average(runs, 'rounds')[enough]))}. Judged by KELFI as it comes, "
+        "in one.",
         verdict(*(average["kelfi"][enough] < 1.0)),
     )
 
@@ -311,7 +319,7 @@ def _below_one(runs: Runs) -> Claim:
 def _lowest(runs: Runs) -> Claim:
     m = runs.case("simulations")
     average = {name: np.nan_to_num(_average(runs, name), nan=np.inf) for name in _WAYS}
-    others = [name for name in _WAYS if name not in (*_KELFI, "dme")]  # the figure has no DME
+    others = [name for name in _WAYS if name not in (*_KELFI, "dme", "rounds")]  # the figure has neither DME nor rounds
     best = [min(others, key=lambda name, i=i: average[name][i]) for i in range(len(m))]
     listed = ", ".join(
         f"{show(average['kelfi'][i])} ({_WAYS[name].label} {show(average[name][i])}) at {m[i]}"

@@ -130,14 +130,14 @@ def above_noise(values: AnyArray, floor: AnyArray) -> AnyArray:
     return namespace(values, floor).maximum(values - floor, 0.0)
 
 
-def score(own: AnyArray, elsewhere: AnyArray, weights: AnyArray, shares: AnyArray) -> AnyArray:
-    """Mean logarithmic score, from likelihoods at the true parameters (R,) and at the points (T, R)."""
+def scores(own: AnyArray, elsewhere: AnyArray, weights: AnyArray) -> AnyArray:
+    """Logarithmic scores (R,), from likelihoods at the true parameters (R,) and at the points (T, R)."""
     xp = namespace(own, elsewhere)
     floor = noise_floor(elsewhere)
     own, elsewhere = above_noise(own, floor), above_noise(elsewhere, floor)
     mass = weights @ elsewhere + own / weights.shape[0]
     density = own / xp.where(mass > 0, mass, 1.0)
-    return shares @ xp.log((1.0 - MISS) * density + MISS)
+    return xp.log((1.0 - MISS) * density + MISS)
 
 
 def kappa_of(squares: AnyArray, epsilon: AnyArray) -> AnyArray:
@@ -157,15 +157,36 @@ def price_of_few(kappa: AnyArray, rows: AnyArray) -> AnyArray:
     return _PRICE_OF_FEW * xp.maximum(math.log(_ENOUGH) - xp.log(xp.maximum(effective, 1.0)), 0.0).mean()
 
 
-def posterior_score(scales: Scales, sample: Replicates) -> float:
-    """The objective `posterior` at one setting."""
+class LeftOut(NamedTuple):
+    """Likelihoods of the replicates, each learned without the simulation in the observation's place.
+
+    Attributes:
+        kappa: epsilon-kernels (m, R).
+        V: weights (m, R) of the likelihoods.
+        own: their values (R,) at the parameters that were really behind it.
+        elsewhere: their values (T, R) at the points.
+    """
+
+    kappa: Array
+    V: Array
+    own: Array
+    elsewhere: Array
+
+
+def left_out(scales: Scales, sample: Replicates) -> LeftOut:
+    """The likelihoods that are scored, at one setting."""
     L, across = sample.grams(scales.beta)
     factor, inverse = sample.operators(scales.beta, scales.reg)
     kappa = kappa_of(sample.squares, scales.epsilon)
     V = kernel_means.weights_without(factor, kappa, sample.rows, inverse)
-    own = (L[sample.rows] * V.T).sum(1)
-    value = score(own, across @ V, sample.weights, sample.shares)
-    return float(value - price_of_few(kappa, sample.rows))
+    return LeftOut(kappa, V, (L[sample.rows] * V.T).sum(1), across @ V)
+
+
+def posterior_score(scales: Scales, sample: Replicates) -> float:
+    """The objective `posterior` at one setting."""
+    found = left_out(scales, sample)
+    value = sample.shares @ scores(found.own, found.elsewhere, sample.weights)
+    return float(value - price_of_few(found.kappa, sample.rows))
 
 
 class EpsilonLoss:

@@ -4,9 +4,9 @@
     calibrate   the same for known truths          -> Calibration
 
 `_prior.py` and `_blocks.py` are priors and their Gaussian coordinates; `_epsilon.py` the ways to compare an observation with
-simulations; `_kelfi.py`, `_kernel_methods.py`, `_abc.py`, `_synthetic.py`, `_surrogate.py` the methods, each a function of
-a `Problem` that returns an `Inference`; `_campaign.py` and `_search.py` the runs behind them; `_law.py` and `_importance.py`
-what a posterior is made of; `_posterior.py` what the user holds.
+simulations; `_kelfi.py`, `_dme.py`, `_kernel_methods.py`, `_abc.py`, `_synthetic.py`, `_surrogate.py` the methods, each a
+function of a `Problem` that returns an `Inference`; `_campaign.py` and `_search.py` the runs behind them; `_law.py` and
+`_importance.py` what a posterior is made of; `_posterior.py` what the user holds.
 """
 
 from ._calibrate import Calibration, calibrate

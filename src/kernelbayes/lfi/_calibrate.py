@@ -21,6 +21,7 @@ from ..embeddings import PosteriorWarning
 from ..embeddings._weighted import covariances, level_of
 from ..kernels._distributions import Normal
 from ..learning._likelihood_free import Scales, above_noise, noise_floor
+from ..rules.regression_adjustment import Way, moments
 from ._importance import density_of
 from ._kelfi import KernelMeans
 from ._law import within_reach
@@ -227,7 +228,8 @@ def _model(posterior: ParameterPosterior) -> KernelMeans:
     chosen = posterior.settings
     problem = _problem(posterior, np.random.default_rng(0))
     scales = Scales(np.asarray(chosen["epsilon"]), float(chosen["lengthscale"]), float(chosen["reg"]))
-    return KernelMeans(problem.Z, problem.compare(chosen["epsilon_kernel"]), scales, problem.ratio())
+    adjust = bool(chosen.get("adjust", False))  # files of older versions do not tell: nothing was adjusted
+    return KernelMeans(problem.Z, problem.compare(chosen["epsilon_kernel"]), scales, problem.ratio(), adjust)
 
 
 def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, rng: np.random.Generator) -> Array:
@@ -254,6 +256,10 @@ def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, 
             weights = p / (_POOL * p + _LOCAL * density_of(local, points))
         mass = likelihood * weights
         if mass.sum() > 0:
+            target = model.moments(kappa[:, i], model.comparison.right[row], row)
+            if target is not None:
+                moved = Way.between(moments(points, mass / mass.sum()), target).there(points)
+                theta = prior.from_gaussian(moved)
             # rounding must not put a truth beyond all of the mass outside the histogram
             below = (theta < posterior.parameters[row]) + 0.5 * (theta == posterior.parameters[row])
             ranks[i] = np.minimum(mass @ below / mass.sum(), 1.0)

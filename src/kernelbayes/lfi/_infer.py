@@ -17,7 +17,7 @@ from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import PosteriorWarning
 from ..simulation import Failure, Runs
 from ..simulation._runs import SHARE_TO_WARN
-from . import _abc, _kelfi, _kernel_methods
+from . import _abc, _dme, _kelfi, _kernel_methods
 from ._campaign import Campaign
 from ._doubts import doubts
 from ._epsilon import SpatioTemporalEpsilon, read_observed
@@ -29,7 +29,7 @@ from ._problem import Inference, Problem
 # Methods that learn from any simulations, and methods that choose where to simulate as they go.
 LEARNING: dict[str, Callable[..., Inference]] = {
     "kelfi": _kelfi.kelfi,
-    "dme": _kelfi.dme,
+    "dme": _dme.dme,
     "kbr": _kernel_methods.kernel_bayes,
     "k-abc": _kernel_methods.kernel_abc,
     "k2-abc": _kernel_methods.double_kernel_abc,

@@ -1,4 +1,4 @@
-r"""Kernel embedding likelihood-free inference: Algorithm 3 of Hsu (2019), and deconditional inference, Algorithm 4.
+r"""Kernel embedding likelihood-free inference: Algorithm 3 of Hsu (2019).
 
 | paper | here |
 |---|---|
@@ -8,31 +8,31 @@ r"""Kernel embedding likelihood-free inference: Algorithm 3 of Hsu (2019), and d
 | lines 4-8 with (4.7), (4.11) | `form="sampled"` |
 | lines 9-12 | `KernelMeansPosterior.herd` |
 | section 4.3.3 | `learn="marginal"`; see `learning._likelihood_free` for the default |
-| Algorithm 4, lines 3-5 and 11 | `dme` |
+
+Beyond the thesis: where the score says so, the posterior is moved to the mean and the covariance of a regression adjustment.
 """
 
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import numpy as np
 
 from .. import _check
 from .._typing import Array
-from ..bayes import KernelBayesRule
-from ..embeddings import PosteriorWarning
 from ..embeddings._weighted import covariances, effective_sizes
 from ..kernels import Gaussian
 from ..kernels._distributions import Normal
 from ..kernels._integrals import mean_integral
 from ..learning import _likelihood_free as objectives
+from ..learning._adjustment import Gain, gain, resemblance
 from ..learning._likelihood_free import Fixed, Learned, Replicates, Scales
 from ..rules import kernel_means
+from ..rules.regression_adjustment import Moments, adjusted
 from ._epsilon import Comparison
 from ._importance import density_of
-from ._law import KernelMeansPosterior, Law, WeightedPoints, within_reach
+from ._law import KernelMeansPosterior, Law, Moved, WeightedPoints, within_reach
 from ._prior import Prior
 from ._problem import Inference, Problem
 
@@ -55,11 +55,13 @@ ROUGH = 0.5
 class KernelMeans:
     """A fitted kernel means likelihood: pairs, how outputs are compared, and the scales.
 
-    One factorisation serves every observation.
+    One factorisation serves every observation. `adjust` says whether posteriors are adjusted by regression.
     """
 
-    def __init__(self, Z: Array, comparison: Comparison, scales: Scales, ratio: Array | None = None):
-        self.Z, self.comparison, self.scales, self.ratio = Z, comparison, scales, ratio
+    def __init__(
+        self, Z: Array, comparison: Comparison, scales: Scales, ratio: Array | None = None, adjust: bool = False
+    ):
+        self.Z, self.comparison, self.scales, self.ratio, self.adjust = Z, comparison, scales, ratio, adjust
         self.kernel = Gaussian(scales.beta)
 
     @functools.cached_property
@@ -82,6 +84,11 @@ class KernelMeans:
         kappa = self.kappa(self.comparison.right[rows])
         return np.asarray(kernel_means.weights_without(self.factor, kappa, rows)), kappa
 
+    def moments(self, kappa: Array, target: Array, row: int | None = None) -> Moments | None:
+        """Those that a posterior is moved to, given epsilon-kernels (m,) of an observation (q,); None to leave it."""
+        near = resemblance(kappa, self.ratio, row) if self.adjust else None
+        return None if near is None else adjusted(near, self.comparison.left - target, self.Z)
+
 
 def kelfi(
     problem: Problem,
@@ -94,18 +101,33 @@ def kelfi(
     reg: float | None = None,
     form: str | None = None,
     replicates: int | None = None,
+    adjust: bool | None = None,
 ) -> Inference:
-    """Kernel embedding likelihood-free inference."""
-    model, learned, ard = fit(problem, epsilon_kernel, learn, ard, epsilon, lengthscale, reg, replicates)
+    """Kernel embedding likelihood-free inference.
+
+    `adjust` moves and stretches the posterior to the moments of a local regression of parameters on statistics; by default
+    where that scores better (`learning._adjustment`).
+    """
+    model, learned, ard = fit(problem, epsilon_kernel, learn, ard, epsilon, lengthscale, reg, replicates, adjust)
     v, kappa = model.weights()
     law, floor = _posterior(problem, model, v, kappa, form)
+    target = model.moments(kappa, model.comparison.observed)
+    if target is not None:
+        law = Moved(law, target, int(problem.rng.integers(2**31)))
     scales = model.scales
     ess = float(effective_sizes(kappa / kappa.sum()))
     return Inference(
         law,
-        {"epsilon_kernel": epsilon_kernel, **settings_of(scales), "learn": learn, "ard": ard, "form": form},
+        {
+            "epsilon_kernel": epsilon_kernel,
+            **settings_of(scales),
+            "learn": learn,
+            "ard": ard,
+            "form": form,
+            "adjust": model.adjust,
+        },
         ess,
-        [*_on_bounds(learned), *_rough(floor), *_blunt(model.comparison, scales, learned)],
+        [*on_bounds(learned), *_rough(floor), *_blunt(model.comparison, scales, learned)],
         {"score": learned.value, "evaluations": learned.evaluations, "noise": floor},
         model,
         dict(zip(model.comparison.names, scales.epsilon * model.comparison.units, strict=True)),
@@ -148,6 +170,7 @@ def fit(
     lengthscale: float | None,
     reg: float | None,
     replicates: int | None,
+    adjust: bool | None = False,
 ) -> tuple[KernelMeans, Learned, bool]:
     """Learn what is not given, and return the likelihood."""
     learn = _check.option(learn, "learn", ("posterior", "marginal", None))
@@ -156,6 +179,9 @@ def fit(
         raise ValueError(
             f"there are {len(Z)} simulations, rows of parameters and outputs; at least 10 are needed to learn from"
         )
+    refused = _no_adjustment(prior, comparison)
+    if adjust and refused:
+        raise ValueError(f"adjust=True is not possible: {refused}")
     groups = len(comparison.names)
     fixed = Fixed(*_given(epsilon, lengthscale, reg, groups))
     several = groups > 1 and fixed.epsilon is None
@@ -163,15 +189,34 @@ def fit(
     start = _start(comparison, fixed)
     if learn is None:
         value = Learned(start, float("nan"), 0, ())
-        return KernelMeans(Z, comparison, start, problem.ratio()), value, False
+        return KernelMeans(Z, comparison, start, problem.ratio(), bool(adjust)), value, False
     rows, ratio = _learned_from(comparison), problem.ratio()
     few, Z_few = comparison.subset(rows), Z[rows]
     if learn == "marginal":
         learned = _by_marginal(few, Z_few, prior, start, fixed, ard)
     else:
-        chosen = None if ratio is None else ratio[rows]
-        learned = _by_posterior(few, Z_few, prior, chosen, start, fixed, ard, replicates, problem.rng)
-    return KernelMeans(Z, comparison, learned.scales, ratio), learned, ard
+        sample = replicated(few, Z_few, prior, None if ratio is None else ratio[rows], replicates, problem.rng)
+        learned = _by_posterior(sample, start, fixed, ard, groups)
+        if adjust is None and not refused:
+            adjust = _gain(learned.scales, sample, few, prior).clear
+    return KernelMeans(Z, comparison, learned.scales, ratio, bool(adjust)), learned, ard
+
+
+def _no_adjustment(prior: Prior, comparison: Comparison) -> str:
+    """Why posteriors cannot be moved and stretched here; empty if they can."""
+    if prior.latent is None:
+        return "the prior can only be sampled, and a draw that is moved may leave its support"
+    if prior.whole.any():
+        return "a parameter is a whole number"
+    return (
+        "all outputs are compared on one scale, as raw data: there are no statistics to regress on" * comparison.grouped
+    )
+
+
+def _gain(scales: Scales, sample: Replicates, comparison: Comparison, prior: Prior) -> Gain:
+    right, latent = comparison.right[sample.rows], prior.latent
+    assert latent is not None  # `_no_adjustment` has told
+    return gain(scales, sample, lambda i: comparison.left - right[i], functools.partial(density_of, latent))
 
 
 def _given(epsilon: Any, lengthscale: Any, reg: Any, groups: int) -> tuple[Any, Any, Any]:
@@ -232,23 +277,12 @@ def _by_marginal(comparison: Comparison, Z: Array, prior: Prior, start: Scales, 
     return objectives.one_by_one(objective, found, budget=10 * squares.shape[1]) if ard else found
 
 
-def _by_posterior(
-    comparison: Comparison,
-    Z: Array,
-    prior: Prior,
-    ratio: Array | None,
-    start: Scales,
-    fixed: Fixed,
-    ard: bool,
-    replicates: int | None,
-    rng: np.random.Generator,
-) -> Learned:
-    sample = replicated(comparison, Z, prior, ratio, replicates, rng)
+def _by_posterior(sample: Replicates, start: Scales, fixed: Fixed, ard: bool, groups: int) -> Learned:
     found = objectives.search(
         lambda scales: objectives.posterior_score(scales, sample),
         start,
         fixed,
-        groups=len(comparison.names),
+        groups=groups,
         tie_reg=False,
         budget=_EVALUATIONS,
     )
@@ -302,7 +336,7 @@ def contrast(prior: Prior, near: Array, count: int, rng: np.random.Generator) ->
 # -------------------------------------------------------------------------------------------- what to say
 
 
-def _on_bounds(learned: Learned) -> list[str]:
+def on_bounds(learned: Learned) -> list[str]:
     names = {"epsilon": "epsilon", "beta": "the lengthscale", "reg": "the regulariser"}
     return [f"the best value of {names[n]} sits on the bound of what was searched" for n in learned.on_bound]
 
@@ -321,62 +355,3 @@ def _rough(floor: float) -> list[str]:
     if floor <= ROUGH:
         return []
     return [f"the likelihood's errors reach {100 * floor:.0f} % of its largest value: the posterior is a rough sketch"]
-
-
-# ---------------------------------------------------------------------------------------------- Algorithm 4
-
-
-def dme(
-    problem: Problem,
-    *,
-    epsilon_kernel: Any = "gaussian",
-    learn: str | None = "posterior",
-    ard: bool | None = None,
-    epsilon: Any = None,
-    lengthscale: float | None = None,
-    reg: float | None = None,
-    evidence_reg: float | None = None,
-    prior_draws: int = 1000,
-    replicates: int | None = None,
-) -> Inference:
-    """Deconditional inference: the posterior is a weighted sample of the prior.
-
-    The regulariser of the evidence is chosen by hold-out, as `kb.KernelBayesRule` does; theorem 5.7 suggests
-    `evidence_reg = reg * n / prior_draws`, which leaves large weights of both signs.
-    """
-    model, learned, ard = fit(problem, epsilon_kernel, learn, ard, epsilon, lengthscale, reg, replicates)
-    scales = model.scales
-    count = _check.count(prior_draws, "prior_draws", at_least=10)
-    # whole numbers anywhere in their steps: as many draws on a few places leave larger weights of both signs
-    draws = problem.prior.coordinates(count, problem.rng, placed=False)
-    delta = None if evidence_reg is None else _check.positive(evidence_reg, "evidence_reg")
-    rule = KernelBayesRule(
-        "dmo", Gaussian(1.0), model.kernel, reg=delta, prior_reg=scales.reg, normalise="divide",
-        random_state=int(problem.rng.integers(2**31)),
-    )  # fmt: skip
-    left = model.comparison.left / _per_column(scales.epsilon, model.comparison)
-    target = model.comparison.observed / _per_column(scales.epsilon, model.comparison)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PosteriorWarning)  # what it says is said of the whole inference
-        posterior = rule.fit(left, model.Z).posterior(target, draws)
-    _, kappa = model.weights()
-    ess = float(effective_sizes(kappa / kappa.sum()))
-    law = WeightedPoints(np.asarray(posterior.points), np.asarray(posterior.weights), model.kernel)
-    return Inference(
-        law,
-        {
-            "epsilon_kernel": epsilon_kernel,
-            **settings_of(scales),
-            "evidence_reg": float(rule.reg_),
-            "learn": learn,
-            "ard": ard,
-        },
-        ess,
-        _on_bounds(learned),
-        {"score": learned.value, "evaluations": learned.evaluations},
-        scales=dict(zip(model.comparison.names, scales.epsilon * model.comparison.units, strict=True)),
-    )
-
-
-def _per_column(epsilon: Array, comparison: Comparison) -> Array:
-    return epsilon[0] if comparison.grouped else epsilon

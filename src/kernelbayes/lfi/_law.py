@@ -31,6 +31,7 @@ from ..kernels import Gaussian, Kernel, matmul
 from ..kernels._distributions import Distribution, Normal
 from ..kernels._stationary import squared_distances
 from ..learning._likelihood_free import above_noise, noise_floor
+from ..rules.regression_adjustment import Moments, Way, moments
 from ._blocks import normals
 from ._importance import Importance, density_of, systematic
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 # Draws of the prior among which the largest error of a likelihood is looked for.
 _FOR_FLOOR = 2000
+# Draws that measure the mean and the covariance of a law that is to be moved.
+_FOR_MOMENTS = 8000
 # How far beyond all simulated parameters a likelihood is believed, in standard deviations of the prior.
 _BEYOND = 0.25
 
@@ -64,6 +67,11 @@ class Law(abc.ABC):
 
     def density(self, z: Array) -> Array | None:
         """Density (n,) at coordinates, or None where it is not known."""
+        return None
+
+    @property
+    def closed(self) -> SignedMixture | None:
+        """The kernel means posterior in closed form, where there is one."""
         return None
 
 
@@ -180,6 +188,10 @@ class KernelMeansPosterior(Law):
         """The kernel means posterior and its embedding in closed form, where all coordinates are normal."""
         return self._mixture_cache
 
+    @property
+    def closed(self) -> SignedMixture | None:
+        return self._mixture_cache if self.atoms is None else None
+
     @functools.cached_property
     def _proposal_cache(self) -> Importance:
         proposal = Importance(self._target, self.prior, self._guess, np.random.default_rng(self.seed))
@@ -212,6 +224,34 @@ class KernelMeansPosterior(Law):
         else:
             values = self.kernel._gram(candidates, candidates).mean(1)
         return candidates[herd(Pool((self.kernel, candidates)), values, n, repeat=True, sweeps=0)]
+
+
+class Moved(Law):
+    """Another law, moved and stretched to a given mean and covariance; its shape is kept."""
+
+    def __init__(self, law: Law, target: Moments, seed: int):
+        draws = law.sample(_FOR_MOMENTS, np.random.default_rng(seed))
+        self.law = law
+        self.start, self.end, self.stretch = Way.between(moments(draws), target)
+
+    @property
+    def way(self) -> Way:
+        """From the other law to this one."""
+        return Way(self.start, self.end, self.stretch)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        return self.way.there(self.law.sample(n, rng))
+
+    def herd(self, n: int, rng: np.random.Generator) -> Array:
+        return self.way.there(self.law.herd(n, rng))
+
+    def density(self, z: Array) -> Array | None:
+        density = self.law.density(self.way.back(z))
+        return None if density is None else density / self.way.volume
+
+    @property
+    def closed(self) -> SignedMixture | None:
+        return self.law.closed
 
 
 class WeightedPoints(Law):

@@ -18,7 +18,7 @@ from ..embeddings import tails
 from ..kernels import Kernel
 from ._atoms import smoothed_under
 from ._epsilon import EpsilonKernel
-from ._law import KernelMeansPosterior, Law
+from ._law import Law
 from ._prior import Prior
 
 # Draws behind the numbers of a summary.
@@ -156,13 +156,13 @@ class ParameterPosterior:
 
     def _coordinate_density(self, z: Array, raw: bool) -> Array:
         if raw:
-            if not isinstance(self.law, KernelMeansPosterior):
+            if self.prior.whole.any():
+                raise ValueError("raw=True is a closed form for continuous priors; here a parameter is a whole number")
+            if self.law.closed is None:
                 raise ValueError(
                     f"raw=True is the kernel means posterior in closed form, which method {self.method!r} has not"
                 )
-            if self.prior.whole.any():
-                raise ValueError("raw=True is a closed form for continuous priors; here a parameter is a whole number")
-            return self.law.mixture.density(z)
+            return self.law.closed.density(z)
         density = self.law.density(z)
         if density is None:  # smoothed draws, in coordinates where they are well behaved
             density = self._smoothed_cache.density(z)
