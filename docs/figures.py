@@ -20,9 +20,8 @@ import kernelbayes as kb
 from kernelbayes import plotting
 from kernelbayes.demos import bayes_rule
 from kernelbayes.demos import filter as cart
-from kernelbayes.plotting import ACCENT, FAINT, INK, SECOND
+from kernelbayes.plotting import ACCENT, FAINT, GOLD, GREEN, INK, PURPLE, SECOND, name_axes
 
-_GREEN, _GOLD, _PURPLE = "#3a7d44", "#e09f3e", "#7b4b94"
 _DPI = 140
 
 
@@ -48,8 +47,8 @@ def conditional(out: Path) -> None:
     model = kb.ConditionalEmbedding(random_state=0).fit(*commute(1000, np.random.default_rng(0)))
     figure = plotting.conditional_density(model, (6.5, 7.25, 8.0), truth=_commute_density, bandwidth=1.2, level=0.9)
     plane, side = figure.axes
-    plane.set(xlabel="hour of departure", ylabel="minutes", title="Minutes on the way, given the hour of departure")
-    side.set(xlabel="minutes")
+    name_axes(plane, "hour of departure", "minutes", "Minutes on the way, given the hour of departure")
+    name_axes(side, "minutes")
     for text in side.texts:
         text.set_text(text.get_text().replace("x = ", "at "))
     figure.savefig(out / "conditional.png", dpi=_DPI)
@@ -124,17 +123,17 @@ def decoding(out: Path) -> None:
     absolute = np.abs(there.weights) / np.abs(there.weights).sum()
     scott = np.sqrt(absolute @ (y - absolute @ y) ** 2) * there.ess() ** -0.2
     middle.fill_between(grid, there.density(grid), color=SECOND, alpha=0.35, lw=0, label="density, default")
-    middle.plot(grid, there.density(grid, scott), color=_GOLD, lw=1.4, label=f"bandwidth {scott:.1f}, by Scott's rule")
+    middle.plot(grid, there.density(grid, scott), color=GOLD, lw=1.4, label=f"bandwidth {scott:.1f}, by Scott's rule")
     middle.plot(grid, truth.density(grid), color=INK, lw=1.2, ls="--", label="true")
     middle.set(title="Density", xlabel="y", ylim=(0, 1.35))
     middle.legend(frameon=False, fontsize=8, loc="upper left")
 
-    right.plot(grid, there.mixture(2, random_state=0).density(grid), color=_GREEN, lw=1.8, label="mixture(2)")
+    right.plot(grid, there.mixture(2, random_state=0).density(grid), color=GREEN, lw=1.8, label="mixture(2)")
     right.plot(grid, truth.density(grid), color=INK, lw=1.2, ls="--", label="true")
     marks = (
         (there.mean(), "o", INK, "mean"),
         (there.mode(), "v", ACCENT, "mode"),
-        (there.preimage(), "D", _PURPLE, "preimage"),
+        (there.preimage(), "D", PURPLE, "preimage"),
     )
     for height, (point, marker, colour, label) in zip((0.04, 0.04, 0.13), marks, strict=True):
         right.plot(point, height, marker, color=colour, ms=7, label=label, ls="none")
@@ -150,10 +149,10 @@ def kernels(out: Path) -> None:
     """Profiles of the stationary kernels, and what functions of their spaces look like."""
     shown = {
         "Gaussian": (kb.Gaussian(), INK),
-        "Matern(2.5)": (kb.Matern(2.5), _GREEN),
+        "Matern(2.5)": (kb.Matern(2.5), GREEN),
         "Matern(1.5)": (kb.Matern(1.5), SECOND),
         "Laplace": (kb.Laplace(), ACCENT),
-        "RationalQuadratic": (kb.RationalQuadratic(), _GOLD),
+        "RationalQuadratic": (kb.RationalQuadratic(), GOLD),
     }
     figure, (left, right) = plotting.new_figure(2, (10.0, 3.6))
     distance, line = np.linspace(-4, 4, 401), np.linspace(0, 8, 500)
@@ -181,9 +180,9 @@ def spiral(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 _RECIPES = {
     "IncompleteCholesky(r)": (kb.IncompleteCholesky, INK, "o"),
     'Subspace(r, "random")': (kb.Subspace, SECOND, "s"),
-    'Subspace(r, "kmeans")': (lambda r: kb.Subspace(r, "kmeans"), _GREEN, "^"),
-    'Subspace(r, "herding")': (lambda r: kb.Subspace(r, "herding"), _PURPLE, "v"),
-    'Subspace(r, "leverage")': (lambda r: kb.Subspace(r, "leverage"), _GOLD, "D"),
+    'Subspace(r, "kmeans")': (lambda r: kb.Subspace(r, "kmeans"), GREEN, "^"),
+    'Subspace(r, "herding")': (lambda r: kb.Subspace(r, "herding"), PURPLE, "v"),
+    'Subspace(r, "leverage")': (lambda r: kb.Subspace(r, "leverage"), GOLD, "D"),
     "RandomFourier(r)": (kb.RandomFourier, ACCENT, "x"),
 }
 _KERNEL, _REG = kb.Gaussian(0.5), 1e-4
@@ -339,15 +338,16 @@ def filters(out: Path) -> None:
     model = kb.KernelBayesFilter(tune=10, progress=False, random_state=0).fit(strength, place)
     readings[60:70] = np.nan
     figure = model.filter(readings).plot(truth)
-    for ax, label in zip(figure.axes, ("x: along the hall", "y: across it"), strict=True):
-        ax.set_ylabel(label, fontsize=9)
+    for ax, label in zip(figure.axes, ("along the hall, m", "across it, m"), strict=True):
+        name_axes(ax, y=label)
     figure.savefig(out / "filters.png", dpi=_DPI)
     figure = model.smooth(readings[:28]).plot(truth[:28], plane=True)
     ax = figure.axes[0]
-    ax.plot([-9, 9], [0, 0], "^", color=_GOLD, ms=8)
+    ax.plot([-9, 9], [0, 0], "^", color=GOLD, ms=8)
     for x in (-9, 9):
         ax.annotate("beacon", (x, 0), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8, color=INK)
-    ax.set(xlim=(-10, 10), xlabel="x, along the hall", ylabel="y, across it")
+    ax.set(xlim=(-10, 10))
+    name_axes(ax, "along the hall, m", "across it, m")
     figure.set_size_inches(8.0, 3.8)
     figure.savefig(out / "filters-plane.png", dpi=_DPI)
 
@@ -419,7 +419,7 @@ def classification(out: Path) -> None:
     for name, one in (("Clipped", clipped), ("Calibrated", model)):
         shown.append(one.plot_calibration(X_new, group_new))
         ax = shown[-1].axes[0]
-        ax.set_title(f"{name}. {ax.get_title()}", fontsize=8.5, color=INK)
+        name_axes(ax, title=f"{name}. {ax.get_title()}", size=8.5)
     _side_by_side(shown, out / "classification-reliability.png")
 
     moons = make_moons(400, noise=0.3, random_state=0)
@@ -439,7 +439,7 @@ def _relative_ratios(ax: Any) -> None:
     rng, grid = np.random.default_rng(1), np.linspace(-2.5, 2.5, 400)
     wide, narrow = rng.normal(0, 1, 600), rng.normal(0.5, 0.2, 600)
     p, q = stats.norm.pdf(grid, 0.5, 0.2), stats.norm.pdf(grid)
-    for alpha, colour in ((0.0, ACCENT), (0.1, SECOND), (0.5, _GREEN)):
+    for alpha, colour in ((0.0, ACCENT), (0.1, SECOND), (0.5, GREEN)):
         model = kb.DensityRatio(alpha=alpha, random_state=0).fit(narrow, wide)
         ax.plot(grid, p / (alpha * p + (1 - alpha) * q), color=colour, lw=1.0, ls="--")
         ax.plot(grid, model(grid), color=colour, lw=1.8, label=f"$\\alpha$ = {alpha:g}")
@@ -565,16 +565,15 @@ def mediator(out: Path) -> None:
     for ax, (title, values) in zip(axes, maps.items(), strict=True):
         look = {"vmin": 3.0, "vmax": 33.0, "cmap": "viridis", "origin": "lower", "extent": (0, 60, 0, 60)}
         shown = ax.imshow(values.reshape(60, 60), **look)
-        ax.set_title(title, fontsize=9, color=INK)
-        ax.set_xlabel("km east", fontsize=8)
-    axes[0].set_ylabel("km north", fontsize=8)
+        name_axes(ax, "km east", title=title)
+    name_axes(axes[0], y="km north")
     figure.colorbar(shown, ax=axes, pad=0.01).ax.tick_params(labelsize=8)
     figure.savefig(out / "mediator-map.png", dpi=_DPI)
 
     figure = model.plot(truth=no2)
     for ax, name in zip(figure.axes, ("height in m", "distance to the road in km"), strict=True):
-        ax.set_xlabel(f"{name} (the other at its median)", fontsize=9)
-    figure.axes[0].set_ylabel("nitrogen dioxide", fontsize=9)
+        name_axes(ax, f"{name} (the other at its median)")
+    name_axes(figure.axes[0], y="nitrogen dioxide")
     figure.savefig(out / "mediator-band.png", dpi=_DPI)
     model.plot_coverage().savefig(out / "mediator-coverage.png", dpi=_DPI)
 
@@ -582,7 +581,7 @@ def mediator(out: Path) -> None:
 # ---------------------------------------------------------------------------------------- guide/quadrature.md
 
 
-_NODES = {"iid": FAINT, "sobol": _GOLD, "leverage": _PURPLE, "dpp": SECOND, "greedy": ACCENT}
+_NODES = {"iid": FAINT, "sobol": GOLD, "leverage": PURPLE, "dpp": SECOND, "greedy": ACCENT}
 
 
 def heating(x: np.ndarray) -> np.ndarray:
@@ -614,7 +613,7 @@ def _error_of_the_mean_cost(truth: float, spread: float, out: Path) -> None:
 
     figure, ax = plotting.new_figure(1, (6.4, 3.8))
     ax.loglog(sizes, spread / np.sqrt(sizes), color=FAINT, marker="o", ms=4, label="random draws")
-    ax.loglog(sizes, off(even), color=_GOLD, marker="s", ms=4, label="Sobol sequence")
+    ax.loglog(sizes, off(even), color=GOLD, marker="s", ms=4, label="Sobol sequence")
     ax.loglog(
         sizes, off([[r.mean() for r in row] for row in found]), color=ACCENT, marker="D", ms=4, label="kb.integrate"
     )
@@ -636,7 +635,7 @@ def _nodes_in_the_plane(out: Path) -> None:
         colours = np.where(rule.weights < 0, ACCENT, SECOND)
         ax.scatter(*rule.points.T, s=4 + 200 * size / size.max(), c=colours, alpha=0.75, lw=0)
         ax.set(xlim=(-4.5, 4.5), ylim=(-4.5, 4.5), aspect="equal")
-        ax.set_title(f"{nodes}: worst-case error {rule.worst_case_error:.1g}", fontsize=9, color=INK)
+        name_axes(ax, title=f"{nodes}: worst-case error {rule.worst_case_error:.1g}")
     figure.savefig(out / "quadrature-nodes.png", dpi=_DPI)
 
 
@@ -669,7 +668,7 @@ def _leverage_and_errors(out: Path) -> None:
     left.set(title="Worst-case error", xlabel="nodes", xticks=sizes)
     left.legend(frameon=False, fontsize=8)
     spectrum, grid = kb.mercer(kernel, stats.norm()), np.linspace(-10, 10, 500)
-    for terms, colour in ((3, _GOLD), (10, SECOND), (30, _PURPLE)):
+    for terms, colour in ((3, GOLD), (10, SECOND), (30, PURPLE)):
         reg = spectrum.regulariser(terms)
         density = spectrum.leverage(grid[:, None], reg) / terms * stats.norm.pdf(grid)
         right.plot(grid, density, color=colour, lw=1.6, label=f"{terms} terms")

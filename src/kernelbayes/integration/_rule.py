@@ -167,6 +167,11 @@ class QuadratureRule:
         """Each value as all others predict it."""
         return rules.left_out(self._problem(), values, self._penalty(), self.weighting == "normalised")
 
+    def _between(self, values: Array, X: Array) -> tuple[Array, Array]:
+        """The function at other points (g, d) as values (n,) at the nodes tell it: mean and standard deviation (g,)."""
+        across, diagonal = dense_gram(self.kernel, self.points, X), self.kernel._diag(X)
+        return rules.between(self._problem(), values, self._penalty(), across, diagonal, self.weighting == "normalised")
+
     def _size(self, values: Array) -> rules.Size:
         return rules.scale(self._problem(), values, self._penalty(), self.weighting == "normalised")
 
