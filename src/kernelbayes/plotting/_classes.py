@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _check
+from .._estimator import columns_in_order
 from .._summary import percent
 from .._typing import Array, ArrayLike
 from ..classification import _scores
@@ -24,7 +25,6 @@ from ._style import (
     name_axes,
     new_figure,
     ranked_bars,
-    without_column_names,
 )
 
 # Told apart by colour-blind eyes as well: Okabe and Ito's, in an order that keeps neighbours unlike when they fade.
@@ -111,7 +111,7 @@ def class_map(
     resolution = _check.count(resolution, "resolution", at_least=2)
     across, up = (_reach(column, resolution) for column in X.T)
     grid = np.stack(np.meshgrid(across, up), axis=-1)
-    with without_column_names():
+    with columns_in_order():
         P = model.predict_proba(grid.reshape(-1, 2))
     P = P.reshape(resolution, resolution, -1)
     entropy = multiclass.entropy(P.reshape(-1, P.shape[2])).reshape(P.shape[:2])

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
+from .._estimator import columns_in_order
 from .._summary import percent
 from .._typing import Array, ArrayLike
 from ..embeddings import PosteriorWarning
@@ -23,7 +24,6 @@ from ._style import (
     first_of_each,
     name_axes,
     new_figure,
-    without_column_names,
     without_spare,
 )
 
@@ -116,7 +116,7 @@ def _cut(points: Array, j: int, resolution: int) -> Array:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Where little is known is drawn, so it need not be said; nor that arrays have no names."""
-    with warnings.catch_warnings(), without_column_names():
+    with warnings.catch_warnings(), columns_in_order():
         warnings.simplefilter("ignore", PosteriorWarning)
         yield
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -83,11 +81,3 @@ def ranked_bars(names: Sequence[str], values: Sequence[float], most: int, label:
     some = f" (the first {shown} of {len(names)})" if shown < len(names) else ""
     name_axes(ax, label, title=title + some)
     return figure, ax
-
-
-@contextmanager
-def without_column_names() -> Iterator[None]:
-    """Grids are arrays, with the columns in their order, whatever names a model knows these by."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        yield
