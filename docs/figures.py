@@ -517,6 +517,20 @@ def _posterior_places(images: np.ndarray) -> np.ndarray:
     return weights @ places / weights.sum(1, keepdims=True)
 
 
+def _nine_images(ax: Any, images: np.ndarray, place: np.ndarray, found: np.ndarray) -> None:
+    shown = np.block([[images[3 * i + j] for j in range(3)] for i in range(3)])
+    ax.imshow(shown, cmap="Greys", vmin=-1, vmax=2)
+    corner = 16 * np.array([(j, i) for i in range(3) for j in range(3)])
+    ax.plot(*(corner + place[:9]).T, "o", mfc="none", color=SECOND, ms=11, mew=1.6, label="true place")
+    ax.plot(*(corner + found[:9]).T, "+", color=ACCENT, ms=9, mew=1.8, label="predicted")
+    for edge in (15.5, 31.5):
+        ax.axhline(edge, color="white", lw=2)
+        ax.axvline(edge, color="white", lw=2)
+    ax.set(title="Nine images never seen", xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+    ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=2)
+
+
 def learned_features(out: Path) -> None:
     """Images with a blob, the learning curve of a network, and predicted against true places."""
     rng = np.random.default_rng(0)
@@ -533,18 +547,7 @@ def learned_features(out: Path) -> None:
     _table_of_errors(ways, new_place, out / "learned-features-errors.md")
     figure, (left, middle, right) = plotting.new_figure(3, (11.0, 3.8))
 
-    shown = np.block([[new_images[3 * i + j] for j in range(3)] for i in range(3)])
-    left.imshow(shown, cmap="Greys", vmin=-1, vmax=2)
-    corner = 16 * np.array([(j, i) for i in range(3) for j in range(3)])
-    left.plot(*(corner + new_place[:9]).T, "o", mfc="none", color=SECOND, ms=11, mew=1.6, label="true place")
-    left.plot(*(corner + found[:9]).T, "+", color=ACCENT, ms=9, mew=1.8, label="predicted")
-    for edge in (15.5, 31.5):
-        left.axhline(edge, color="white", lw=2)
-        left.axvline(edge, color="white", lw=2)
-    left.set(title="Nine images never seen", xticks=[], yticks=[])
-    left.spines[:].set_visible(False)
-    left.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=2)
-
+    _nine_images(left, new_images, new_place, found)
     epochs = np.arange(1, len(features.history["train"]) + 1)
     middle.loglog(epochs, features.history["train"], color=FAINT, lw=1.2, label="training")
     middle.loglog(epochs, features.history["validation"], color=SECOND, lw=1.4, label="validation")
