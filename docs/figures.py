@@ -1,6 +1,7 @@
 """The figures and tables of the guide, made anew at every build of the documentation.
 
-Each function draws one thing and writes it into the folder it is given; `python docs/figures.py` draws them all.
+Each function draws one thing and writes it into the folder it is given; `python docs/figures.py` draws them all. There is a
+section for each page of the guide, which is why the file is long: none of them is worth a file of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bandwidths import scott
 from scipy import stats
 from sklearn.datasets import make_moons
 from threadpoolctl import threadpool_limits
@@ -20,9 +22,8 @@ import kernelbayes as kb
 from kernelbayes import plotting
 from kernelbayes.demos import bayes_rule
 from kernelbayes.demos import filter as cart
-from kernelbayes.plotting import ACCENT, FAINT, INK, SECOND
+from kernelbayes.plotting import ACCENT, FAINT, GOLD, GREEN, INK, PURPLE, SECOND, name_axes
 
-_GREEN, _GOLD, _PURPLE = "#3a7d44", "#e09f3e", "#7b4b94"
 _DPI = 140
 
 
@@ -48,8 +49,8 @@ def conditional(out: Path) -> None:
     model = kb.ConditionalEmbedding(random_state=0).fit(*commute(1000, np.random.default_rng(0)))
     figure = plotting.conditional_density(model, (6.5, 7.25, 8.0), truth=_commute_density, bandwidth=1.2, level=0.9)
     plane, side = figure.axes
-    plane.set(xlabel="hour of departure", ylabel="minutes", title="Minutes on the way, given the hour of departure")
-    side.set(xlabel="minutes")
+    name_axes(plane, "hour of departure", "minutes", "Minutes on the way, given the hour of departure")
+    name_axes(side, "minutes")
     for text in side.texts:
         text.set_text(text.get_text().replace("x = ", "at "))
     figure.savefig(out / "conditional.png", dpi=_DPI)
@@ -121,20 +122,19 @@ def decoding(out: Path) -> None:
     left.set(title="Distribution function", xlabel="y")
     left.legend(frameon=False, fontsize=8, loc="upper left")
 
-    absolute = np.abs(there.weights) / np.abs(there.weights).sum()
-    scott = np.sqrt(absolute @ (y - absolute @ y) ** 2) * there.ess() ** -0.2
+    wide = scott(there)
     middle.fill_between(grid, there.density(grid), color=SECOND, alpha=0.35, lw=0, label="density, default")
-    middle.plot(grid, there.density(grid, scott), color=_GOLD, lw=1.4, label=f"bandwidth {scott:.1f}, by Scott's rule")
+    middle.plot(grid, there.density(grid, wide), color=GOLD, lw=1.4, label=f"bandwidth {wide:.1f}, by Scott's rule")
     middle.plot(grid, truth.density(grid), color=INK, lw=1.2, ls="--", label="true")
     middle.set(title="Density", xlabel="y", ylim=(0, 1.35))
     middle.legend(frameon=False, fontsize=8, loc="upper left")
 
-    right.plot(grid, there.mixture(2, random_state=0).density(grid), color=_GREEN, lw=1.8, label="mixture(2)")
+    right.plot(grid, there.mixture(2, random_state=0).density(grid), color=GREEN, lw=1.8, label="mixture(2)")
     right.plot(grid, truth.density(grid), color=INK, lw=1.2, ls="--", label="true")
     marks = (
         (there.mean(), "o", INK, "mean"),
         (there.mode(), "v", ACCENT, "mode"),
-        (there.preimage(), "D", _PURPLE, "preimage"),
+        (there.preimage(), "D", PURPLE, "preimage"),
     )
     for height, (point, marker, colour, label) in zip((0.04, 0.04, 0.13), marks, strict=True):
         right.plot(point, height, marker, color=colour, ms=7, label=label, ls="none")
@@ -150,10 +150,10 @@ def kernels(out: Path) -> None:
     """Profiles of the stationary kernels, and what functions of their spaces look like."""
     shown = {
         "Gaussian": (kb.Gaussian(), INK),
-        "Matern(2.5)": (kb.Matern(2.5), _GREEN),
+        "Matern(2.5)": (kb.Matern(2.5), GREEN),
         "Matern(1.5)": (kb.Matern(1.5), SECOND),
         "Laplace": (kb.Laplace(), ACCENT),
-        "RationalQuadratic": (kb.RationalQuadratic(), _GOLD),
+        "RationalQuadratic": (kb.RationalQuadratic(), GOLD),
     }
     figure, (left, right) = plotting.new_figure(2, (10.0, 3.6))
     distance, line = np.linspace(-4, 4, 401), np.linspace(0, 8, 500)
@@ -181,9 +181,9 @@ def spiral(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 _RECIPES = {
     "IncompleteCholesky(r)": (kb.IncompleteCholesky, INK, "o"),
     'Subspace(r, "random")': (kb.Subspace, SECOND, "s"),
-    'Subspace(r, "kmeans")': (lambda r: kb.Subspace(r, "kmeans"), _GREEN, "^"),
-    'Subspace(r, "herding")': (lambda r: kb.Subspace(r, "herding"), _PURPLE, "v"),
-    'Subspace(r, "leverage")': (lambda r: kb.Subspace(r, "leverage"), _GOLD, "D"),
+    'Subspace(r, "kmeans")': (lambda r: kb.Subspace(r, "kmeans"), GREEN, "^"),
+    'Subspace(r, "herding")': (lambda r: kb.Subspace(r, "herding"), PURPLE, "v"),
+    'Subspace(r, "leverage")': (lambda r: kb.Subspace(r, "leverage"), GOLD, "D"),
     "RandomFourier(r)": (kb.RandomFourier, ACCENT, "x"),
 }
 _KERNEL, _REG = kb.Gaussian(0.5), 1e-4
@@ -194,6 +194,13 @@ def _errors(recipe: kb.Recipe, seed: int, X: np.ndarray, y: np.ndarray, X_new: n
     model = kb.ConditionalEmbedding(_KERNEL, features=recipe, reg=_REG, random_state=seed).fit(X, y)
     F = model.features_.transform(X)
     return np.linalg.norm(K - F @ F.T) / np.linalg.norm(K), model.predict(X_new)
+
+
+def _sizes_on_x(ax: Any, sizes: tuple[int, ...], label: str) -> None:
+    """The sizes that were tried as ticks of a logarithmic axis."""
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+    ax.set_xlabel(label)
 
 
 def _error_against_rank(out: Path) -> None:
@@ -211,8 +218,10 @@ def _error_against_rank(out: Path) -> None:
                 curves[:, i, seed] = gram_error, np.sqrt(np.mean((found - exact) ** 2))
         for ax, curve in zip((left, right), np.exp(np.log(curves).mean(-1)), strict=True):
             ax.loglog(ranks, curve, color=colour, marker=marker, ms=4, lw=1.3, label=name)
-    left.set(title="Error of the Gram matrix, relative", xlabel="r", ylim=(1e-5, 3))
-    right.set(title="Predictions: rms distance to Exact", xlabel="r", ylim=(1e-4, 1.5))
+    left.set(title="Error of the Gram matrix, relative", ylim=(1e-5, 3))
+    right.set(title="Predictions: rms distance to Exact", ylim=(1e-4, 1.5))
+    for ax in (left, right):
+        _sizes_on_x(ax, ranks, "r")
     right.legend(frameon=False, fontsize=8, loc="lower left")
     figure.savefig(out / "rank.png", dpi=_DPI)
 
@@ -243,7 +252,8 @@ def _time_against_size(out: Path) -> None:
         shown = "not defined" if error is None else f"{error:.1g}"
         rows.append(f"| `{name}` | {n:,} | {model.features_.rank:,} | {shown} | {seconds[-1]:.2f} |")
         ax.loglog(steps, seconds, color=colour, marker=marker, ms=5, lw=1.4, label=name)
-    ax.set(title="Seconds to fit, kernel and reg given", xlabel="n")
+    ax.set(title="Seconds to fit, kernel and reg given")
+    _sizes_on_x(ax, many, "n")
     ax.legend(frameon=False, fontsize=8, loc="upper left")
     figure.savefig(out / "time.png", dpi=_DPI)
     (out / "recipes.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
@@ -282,7 +292,8 @@ def _distance_against_size(ax: Any, sample: kb.MeanEmbedding, rng: np.random.Gen
     }
     for name, (way, colour, marker) in ways.items():
         ax.loglog(sizes, [way(n) for n in sizes], color=colour, marker=marker, ms=4, lw=1.4, label=name)
-    ax.set(title="Distance to the sample", xlabel="n", ylim=(2e-4, None))
+    ax.set(title="Distance to the sample", ylim=(2e-4, None))
+    _sizes_on_x(ax, sizes, "n")
     ax.legend(frameon=False, fontsize=8, loc="lower left")
 
 
@@ -311,10 +322,11 @@ def herding(out: Path) -> None:
     sample = kb.MeanEmbedding(banana(2000, rng), kernel=kb.Gaussian(0.8))
     figure, (left, middle, right) = plotting.new_figure(3, (12.0, 3.8))
     few = sample.herd(40, refine=3).points
-    left.plot(*sample.points.T, ".", color=FAINT, ms=1.5, alpha=0.7)
+    left.plot(*sample.points.T, ".", color=FAINT, ms=1.5, alpha=0.7, label="the sample")
     left.plot(*few.T, "o", color=ACCENT, ms=4, label="40 herded points")
     left.set(title="2,000 points, and 40 that stand for them", ylim=(-1.5, 7.5), xlim=(-4.2, 4.2))
-    left.legend(frameon=False, fontsize=8, loc="upper center")
+    left.set(xlabel="x0", ylabel="x1")
+    left.legend(frameon=False, fontsize=8, loc="upper center", markerscale=1.5)
     _distance_against_size(middle, sample, rng)
     _signed_weights(right)
     figure.savefig(out / "herding.png", dpi=_DPI)
@@ -339,15 +351,16 @@ def filters(out: Path) -> None:
     model = kb.KernelBayesFilter(tune=10, progress=False, random_state=0).fit(strength, place)
     readings[60:70] = np.nan
     figure = model.filter(readings).plot(truth)
-    for ax, label in zip(figure.axes, ("x: along the hall", "y: across it"), strict=True):
-        ax.set_ylabel(label, fontsize=9)
+    for ax, label in zip(figure.axes, ("along the hall, m", "across it, m"), strict=True):
+        name_axes(ax, y=label)
     figure.savefig(out / "filters.png", dpi=_DPI)
     figure = model.smooth(readings[:28]).plot(truth[:28], plane=True)
     ax = figure.axes[0]
-    ax.plot([-9, 9], [0, 0], "^", color=_GOLD, ms=8)
+    ax.plot([-9, 9], [0, 0], "^", color=GOLD, ms=8)
     for x in (-9, 9):
         ax.annotate("beacon", (x, 0), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8, color=INK)
-    ax.set(xlim=(-10, 10), xlabel="x, along the hall", ylabel="y, across it")
+    ax.set(xlim=(-10, 10))
+    name_axes(ax, "along the hall, m", "across it, m")
     figure.set_size_inches(8.0, 3.8)
     figure.savefig(out / "filters-plane.png", dpi=_DPI)
 
@@ -419,7 +432,7 @@ def classification(out: Path) -> None:
     for name, one in (("Clipped", clipped), ("Calibrated", model)):
         shown.append(one.plot_calibration(X_new, group_new))
         ax = shown[-1].axes[0]
-        ax.set_title(f"{name}. {ax.get_title()}", fontsize=8.5, color=INK)
+        name_axes(ax, title=f"{name}. {ax.get_title()}", size=8.5)
     _side_by_side(shown, out / "classification-reliability.png")
 
     moons = make_moons(400, noise=0.3, random_state=0)
@@ -439,13 +452,13 @@ def _relative_ratios(ax: Any) -> None:
     rng, grid = np.random.default_rng(1), np.linspace(-2.5, 2.5, 400)
     wide, narrow = rng.normal(0, 1, 600), rng.normal(0.5, 0.2, 600)
     p, q = stats.norm.pdf(grid, 0.5, 0.2), stats.norm.pdf(grid)
-    for alpha, colour in ((0.0, ACCENT), (0.1, SECOND), (0.5, _GREEN)):
+    for alpha, colour in ((0.0, ACCENT), (0.1, SECOND), (0.5, GREEN)):
         model = kb.DensityRatio(alpha=alpha, random_state=0).fit(narrow, wide)
         ax.plot(grid, p / (alpha * p + (1 - alpha) * q), color=colour, lw=1.0, ls="--")
         ax.plot(grid, model(grid), color=colour, lw=1.8, label=f"$\\alpha$ = {alpha:g}")
     ax.plot([], [], color=INK, lw=1.0, ls="--", label="true")
     ax.plot(wide, np.full(600, -0.25), "|", color=FAINT, ms=5, mew=0.5)
-    ax.set(title="Relative ratios to a narrow numerator", xlabel="z")
+    ax.set(title="Relative ratios to a narrow numerator", xlabel="z", ylabel="ratio")
     ax.legend(frameon=False, fontsize=8, loc="upper left")
 
 
@@ -462,7 +475,7 @@ def density_ratio(out: Path) -> None:
     truth = stats.norm.pdf(grid, 65, 10) / stats.norm.pdf(grid, 50, 15)
     left.plot(grid, truth, color=INK, lw=1.0, ls="--", label="true ratio")
     left.plot(grid, model(grid), color=ACCENT, lw=1.8, label="estimated")
-    left.set(title="Two samples and their ratio", xlabel="age", xlim=(5, 95), ylim=(0, 5.2))
+    left.set(title="Two samples and their ratio", xlabel="age", ylabel="ratio", xlim=(5, 95), ylim=(0, 5.2))
     left.legend(frameon=False, fontsize=8, loc="upper left")
     _relative_ratios(middle)
     table = model.scores_
@@ -472,8 +485,9 @@ def density_ratio(out: Path) -> None:
     levels = scores.min() + 1e-3 * 2.0 ** np.arange(11)
     right.contourf(regs, factors, scores, levels=[scores.min(), *levels], cmap="Blues_r", extend="max")
     chosen = model.kernel_.lengthscale[0] / kb.median_lengthscale(population)
-    right.plot(model.reg_, chosen, "x", color=ACCENT, ms=8, mew=2)
-    right.set(xscale="log", yscale="log", xlabel="reg", title="Leave-one-out score of each candidate")
+    right.plot(model.reg_, chosen, "x", color=ACCENT, ms=8, mew=2, label="chosen")
+    right.legend(frameon=False, fontsize=8, loc="lower left")
+    right.set(xscale="log", yscale="log", xlabel="reg", title="Leave-one-out scores: dark is good")
     right.set_ylabel("lengthscale / median distance")
     right.set_yticks([0.1, 0.3, 1.0, 3.0], ["0.1", "0.3", "1", "3"])
     right.minorticks_off()
@@ -491,6 +505,32 @@ def draw_blobs(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
     return np.exp(-squared / 6) + 0.5 * rng.normal(size=(n, 16, 16)), place
 
 
+def _posterior_places(images: np.ndarray) -> np.ndarray:
+    """The mean place given each picture, by the noise and the uniform places that `draw_blobs` has."""
+    line = np.linspace(3, 12, 46)
+    places = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
+    down, across = np.mgrid[:16, :16]
+    blobs = np.exp(-((across - places[:, 0, None, None]) ** 2 + (down - places[:, 1, None, None]) ** 2) / 6)
+    blobs = blobs.reshape(len(places), -1)
+    log_likelihood = (images.reshape(len(images), -1) @ blobs.T - 0.5 * (blobs * blobs).sum(1)) / 0.5**2
+    weights = np.exp(log_likelihood - log_likelihood.max(1, keepdims=True))
+    return weights @ places / weights.sum(1, keepdims=True)
+
+
+def _nine_images(ax: Any, images: np.ndarray, place: np.ndarray, found: np.ndarray) -> None:
+    shown = np.block([[images[3 * i + j] for j in range(3)] for i in range(3)])
+    ax.imshow(shown, cmap="Greys", vmin=-1, vmax=2)
+    corner = 16 * np.array([(j, i) for i in range(3) for j in range(3)])
+    ax.plot(*(corner + place[:9]).T, "o", mfc="none", color=SECOND, ms=11, mew=1.6, label="true place")
+    ax.plot(*(corner + found[:9]).T, "+", color=ACCENT, ms=9, mew=1.8, label="predicted")
+    for edge in (15.5, 31.5):
+        ax.axhline(edge, color="white", lw=2)
+        ax.axvline(edge, color="white", lw=2)
+    ax.set(title="Nine images never seen", xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+    ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=2)
+
+
 def learned_features(out: Path) -> None:
     """Images with a blob, the learning curve of a network, and predicted against true places."""
     rng = np.random.default_rng(0)
@@ -499,20 +539,15 @@ def learned_features(out: Path) -> None:
     found = kb.ConditionalEmbedding(features=features, random_state=0).fit(images, place).predict(new_images)
     pixels = kb.ConditionalEmbedding(random_state=0).fit(images.reshape(600, -1), place)
     by_pixels = pixels.predict(new_images.reshape(300, -1))
+    ways = {
+        "learned features": found,
+        "a kernel on pixels": by_pixels,
+        "the posterior mean, by one who knows how pictures are drawn": _posterior_places(new_images),
+    }
+    _table_of_errors(ways, new_place, out / "learned-features-errors.md")
     figure, (left, middle, right) = plotting.new_figure(3, (11.0, 3.8))
 
-    shown = np.block([[new_images[3 * i + j] for j in range(3)] for i in range(3)])
-    left.imshow(shown, cmap="Greys", vmin=-1, vmax=2)
-    corner = 16 * np.array([(j, i) for i in range(3) for j in range(3)])
-    left.plot(*(corner + new_place[:9]).T, "o", mfc="none", color=SECOND, ms=11, mew=1.6, label="true place")
-    left.plot(*(corner + found[:9]).T, "+", color=ACCENT, ms=9, mew=1.8, label="predicted")
-    for edge in (15.5, 31.5):
-        left.axhline(edge, color="white", lw=2)
-        left.axvline(edge, color="white", lw=2)
-    left.set(title="Nine images never seen", xticks=[], yticks=[])
-    left.spines[:].set_visible(False)
-    left.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=2)
-
+    _nine_images(left, new_images, new_place, found)
     epochs = np.arange(1, len(features.history["train"]) + 1)
     middle.loglog(epochs, features.history["train"], color=FAINT, lw=1.2, label="training")
     middle.loglog(epochs, features.history["validation"], color=SECOND, lw=1.4, label="validation")
@@ -549,40 +584,60 @@ def draw_region(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
     return cells, centre, pixels, seen, inside.ravel(), rng.choice(3600, 600, replace=False)
 
 
+def _regressed(a: np.ndarray, b: np.ndarray) -> kb.ConditionalEmbedding:
+    return kb.ConditionalEmbedding(random_state=0).fit(a, b)
+
+
+def _table_of_errors(found: dict[str, np.ndarray], truth: np.ndarray, path: Path) -> None:
+    rows = ["| way | root mean square error |", "|---|---:|"]
+    rows += [f"| {way} | {np.sqrt(np.mean((values - truth) ** 2)):.2f} |" for way, values in found.items()]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
 def mediator(out: Path) -> None:
     """The region of the guide: maps of what was seen, found, true and imputed; the function; coverage."""
     cells, centre, pixels, seen, inside, surveyed = draw_region(np.random.default_rng(0))
     X, Y = cells[surveyed], centre[surveyed]
     model = kb.TaskTransformedGP(ard=True, mediator_noise="learn", random_state=0).fit(X, Y, pixels, seen)
-    filled = kb.ConditionalEmbedding(random_state=0).fit(pixels, seen).predict(Y)
+    by_pixel = _regressed(pixels, seen)
+    filled = by_pixel.predict(Y)
     maps = {
         "Seen: averages of pixels": seen[inside],
         "Found through the mediator": model.predict(cells),
         "Truth": no2(cells),
-        "Imputed": kb.ConditionalEmbedding(random_state=0).fit(X, filled).predict(cells),
+        "Imputed": _regressed(X, filled).predict(cells),
     }
     figure, axes = plotting.new_figure(4, (12.0, 3.3))
     for ax, (title, values) in zip(axes, maps.items(), strict=True):
         look = {"vmin": 3.0, "vmax": 33.0, "cmap": "viridis", "origin": "lower", "extent": (0, 60, 0, 60)}
         shown = ax.imshow(values.reshape(60, 60), **look)
-        ax.set_title(title, fontsize=9, color=INK)
-        ax.set_xlabel("km east", fontsize=8)
-    axes[0].set_ylabel("km north", fontsize=8)
-    figure.colorbar(shown, ax=axes, pad=0.01).ax.tick_params(labelsize=8)
+        name_axes(ax, "km east", title=title)
+    name_axes(axes[0], y="km north")
+    bar = figure.colorbar(shown, ax=axes, pad=0.01, shrink=0.8)
+    bar.ax.tick_params(labelsize=8)
+    name_axes(bar.ax, y="nitrogen dioxide")
     figure.savefig(out / "mediator-map.png", dpi=_DPI)
 
     figure = model.plot(truth=no2)
     for ax, name in zip(figure.axes, ("height in m", "distance to the road in km"), strict=True):
-        ax.set_xlabel(f"{name} (the other at its median)", fontsize=9)
-    figure.axes[0].set_ylabel("nitrogen dioxide", fontsize=9)
+        name_axes(ax, f"{name} (the other at its median)")
+    name_axes(figure.axes[0], y="nitrogen dioxide")
     figure.savefig(out / "mediator-band.png", dpi=_DPI)
     model.plot_coverage().savefig(out / "mediator-coverage.png", dpi=_DPI)
+    found = {
+        "through the mediator": maps["Found through the mediator"],
+        "impute": maps["Imputed"],
+        "the pixel's own value, for all its cells": seen[inside],
+        "cascade": by_pixel.predict(_regressed(X, Y).predict(cells)),
+        "the mean of all pixels": np.full(len(cells), seen.mean()),
+    }
+    _table_of_errors(found, no2(cells), out / "mediator-errors.md")
 
 
 # ---------------------------------------------------------------------------------------- guide/quadrature.md
 
 
-_NODES = {"iid": FAINT, "sobol": _GOLD, "leverage": _PURPLE, "dpp": SECOND, "greedy": ACCENT}
+_NODES = {"iid": FAINT, "sobol": GOLD, "leverage": PURPLE, "dpp": SECOND, "greedy": ACCENT}
 
 
 def heating(x: np.ndarray) -> np.ndarray:
@@ -614,13 +669,13 @@ def _error_of_the_mean_cost(truth: float, spread: float, out: Path) -> None:
 
     figure, ax = plotting.new_figure(1, (6.4, 3.8))
     ax.loglog(sizes, spread / np.sqrt(sizes), color=FAINT, marker="o", ms=4, label="random draws")
-    ax.loglog(sizes, off(even), color=_GOLD, marker="s", ms=4, label="Sobol sequence")
+    ax.loglog(sizes, off(even), color=GOLD, marker="s", ms=4, label="Sobol sequence")
     ax.loglog(
         sizes, off([[r.mean() for r in row] for row in found]), color=ACCENT, marker="D", ms=4, label="kb.integrate"
     )
     told = [np.sqrt(np.mean([r.std() ** 2 for r in row])) for row in found]
     ax.loglog(sizes, told, color=ACCENT, lw=1.0, ls="--", label="its standard deviation")
-    ax.set(title="Error of the mean cost, of 1,674", xlabel="runs", xticks=sizes)
+    ax.set(title=f"Error of the mean cost, of {truth:,.0f}", xlabel="runs", xticks=sizes)
     ax.set_xticklabels(sizes)
     ax.minorticks_off()
     ax.legend(frameon=False, fontsize=8)
@@ -628,16 +683,14 @@ def _error_of_the_mean_cost(truth: float, spread: float, out: Path) -> None:
 
 
 def _nodes_in_the_plane(out: Path) -> None:
-    figure, axes = plotting.new_figure(3, (11.0, 3.9))
-    for ax, nodes in zip(axes, ("iid", "leverage", "dpp"), strict=True):
+    shown = []
+    for nodes in ("iid", "leverage", "dpp"):
         rule = kb.quadrature(kb.Gaussian(1.5), [stats.norm()] * 2, 30, nodes=nodes, random_state=3)
-        size = np.abs(rule.weights)
-        ax.plot(*stats.norm.rvs(size=(2, 1500), random_state=0), ".", color=FAINT, ms=1.5, alpha=0.5)
-        colours = np.where(rule.weights < 0, ACCENT, SECOND)
-        ax.scatter(*rule.points.T, s=4 + 200 * size / size.max(), c=colours, alpha=0.75, lw=0)
-        ax.set(xlim=(-4.5, 4.5), ylim=(-4.5, 4.5), aspect="equal")
-        ax.set_title(f"{nodes}: worst-case error {rule.worst_case_error:.1g}", fontsize=9, color=INK)
-    figure.savefig(out / "quadrature-nodes.png", dpi=_DPI)
+        shown.append(rule.plot())
+        shown[-1].set_size_inches(4.7, 4.8)
+        shown[-1].axes[0].set(xlim=(-4.5, 4.5), ylim=(-4.5, 4.5), aspect="equal")
+        name_axes(shown[-1].axes[0], title=f"{nodes}: worst-case error {rule.worst_case_error:.1g}")
+    _side_by_side(shown, out / "quadrature-nodes.png")
 
 
 def _table_of_nodes(out: Path) -> None:
@@ -669,7 +722,7 @@ def _leverage_and_errors(out: Path) -> None:
     left.set(title="Worst-case error", xlabel="nodes", xticks=sizes)
     left.legend(frameon=False, fontsize=8)
     spectrum, grid = kb.mercer(kernel, stats.norm()), np.linspace(-10, 10, 500)
-    for terms, colour in ((3, _GOLD), (10, SECOND), (30, _PURPLE)):
+    for terms, colour in ((3, GOLD), (10, SECOND), (30, PURPLE)):
         reg = spectrum.regulariser(terms)
         density = spectrum.leverage(grid[:, None], reg) / terms * stats.norm.pdf(grid)
         right.plot(grid, density, color=colour, lw=1.6, label=f"{terms} terms")

@@ -18,10 +18,9 @@ from results import RECORDS, _escaped
 
 from kernelbayes import plotting
 from kernelbayes.experiments import EXPERIMENTS, Estimate
-from kernelbayes.plotting import ACCENT, FAINT, INK, SECOND
+from kernelbayes.plotting import ACCENT, FAINT, GOLD, GREEN, INK, PURPLE, SECOND
 
-_GREEN, _GOLD, _PURPLE = "#3a7d44", "#e09f3e", "#7b4b94"
-_COLOURS = (ACCENT, SECOND, _GOLD, _GREEN, _PURPLE, INK, FAINT)
+_COLOURS = (ACCENT, SECOND, GOLD, GREEN, PURPLE, INK, FAINT)
 _MARKS = "osD^vPX"
 _SIZE, _DPI = (4.8, 3.3), 130
 

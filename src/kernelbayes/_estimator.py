@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from . import _check
-from .features import Recipe, represent
+from ._linalg import Dense
+from .features import IncompleteCholesky, Recipe, represent
 from .kernels import Kernel
 
 #: Attributes that are rebuilt on use, and so left out of pickles and files.
@@ -27,6 +31,9 @@ DERIVED = (
     "_aim_cache",
     "_problem_cache",
 )
+
+# Landmarks that stand in for a dense Gram matrix where a factor of it is needed.
+_STAND_IN_RANK = 1024
 
 _EXAMPLES = {Kernel: "kb.Gaussian(1.0)", Recipe: "kb.Subspace(500)"}
 
@@ -77,6 +84,14 @@ def _refuse_flat(X: Any) -> None:
         )
 
 
+@contextmanager
+def columns_in_order() -> Iterator[None]:
+    """A model may know its inputs by name; here they come as arrays, with the columns in their order."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+
+
 class MultiOutput:
     """An estimator whose targets may have several columns."""
 
@@ -90,6 +105,7 @@ class HoldsGram:
     """The training sample `X_` in the coordinates of `features_`, rebuilt after loading."""
 
     features_: Any
+    kernel_: Any
     X_: Any
 
     @property
@@ -97,6 +113,12 @@ class HoldsGram:
         if "_gram_cache" not in self.__dict__:
             self._gram_cache = represent(self.features_, self.X_)
         return self._gram_cache
+
+    def _thin_features(self) -> Any:
+        """The features, or landmarks that stand in for them where they have full rank."""
+        if isinstance(self._gram, Dense):
+            return IncompleteCholesky(_STAND_IN_RANK).fit(self.kernel_, self.X_)
+        return self.features_
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _check
 from ._estimator import HoldsGram, check_kinds
-from ._linalg import Dense, LowRank
+from ._linalg import LowRank
 from ._typing import Array, ArrayLike, RandomState
 from .conditional import ConditionalEmbedding
 from .density_ratio import DensityRatio
@@ -35,7 +35,6 @@ from .embeddings._weighted import effective_sizes, negative_masses
 from .features import (
     Exact,
     Features,
-    IncompleteCholesky,
     Recipe,
     Subspace,
     default_recipe,
@@ -53,7 +52,6 @@ from .rules.bayes import RULES, Operator, Sample, through_likelihood
 # Points drawn from a prior known in closed form, for a rule that puts its weights on the prior's points.
 _PRIOR_SAMPLES = 1000
 _REFERENCE_STATES = 200
-_STAND_IN_RANK = 1024
 # The default kernel of posteriors: finer than the training z, since a posterior is narrower than they are.
 _POSTERIOR_SCALE = 1.0 / 3.0
 
@@ -264,10 +262,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         rule = RULES[self.rule]
         if rule.joint == "pairs":
             return F, F
-        features = self.likelihood_.features_
-        if isinstance(self.likelihood_._gram, Dense):
-            features = IncompleteCholesky(_STAND_IN_RANK).fit(self.latent_kernel_, self.Z_)
-        latent = LowRank(features._coordinates(self.Z_[rows]))
+        latent = LowRank(self.likelihood_._thin_features()._coordinates(self.Z_[rows]))
         factor = conditional.operator(latent.core(), len(rows), self.likelihood_.reg_)
         smoothed = through_likelihood(F, latent, factor, latent.factor).factor
         return smoothed, (smoothed if rule.evidence == "prior" else F)
@@ -395,10 +390,8 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         if self.targets_ is None or not weights.any():
             return self.reg_
         rng = np.random.default_rng(self._seed)
-        gram, features = self._gram, self.features_
-        if isinstance(gram, Dense):  # landmarks stand in for a factor of full rank
-            features = IncompleteCholesky(_STAND_IN_RANK).fit(self.kernel_, self.X_)
-            gram = represent(features, self.X_)
+        features = self._thin_features()
+        gram = self._gram if features is self.features_ else represent(features, self.X_)
         return weighted_reg(
             gram,
             lambda rows: features._coordinates(self.X_[rows]),

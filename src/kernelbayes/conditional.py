@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _check
 from ._estimator import HoldsGram, MultiOutput, check_kinds, check_points, check_sample
-from ._linalg import Dense, solve
+from ._linalg import solve
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import (
     CrossCovariance,
@@ -27,15 +27,14 @@ from .embeddings import (
     quantiles,
     tails,
 )
-from .features import IncompleteCholesky, Recipe, Streamed, default_recipe, kernel_for, represent
+from .features import Recipe, Streamed, default_recipe, kernel_for, represent
 from .kernels import Gaussian, Kernel
 from .kernels._bandwidth import lengthscale_of
 from .learning import MOST_POINTS, default_target_kernel, holdout_reg, scored_features, tune_kernel, tune_reg
 from .rules import chain_rule, conditional, sum_rule
 
-# Points held out to choose reg in a sample too large to leave each out, and landmarks that stand in for a dense matrix.
+# Points held out to choose reg in a sample too large to leave each out.
 _HELD_OUT = 2000
-_STAND_IN_RANK = 1024
 # Weights handled at a time when quantiles are read off.
 _BLOCK_ELEMENTS = 2**22
 
@@ -182,9 +181,8 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
             return float(self.reg)
         if len(self.X_) <= MOST_POINTS and self.tuning_ is not None and self.features is None:
             return float(self.tuning_.params.reg)  # found together with the lengthscale, on all points
-        features, scale = self.features_, float(np.trace(core)) / len(self.X_)
-        if isinstance(self._gram, Dense):  # stands in for a factor of full rank
-            features = IncompleteCholesky(_STAND_IN_RANK).fit(self.kernel_, self.X_)
+        features, scale = self._thin_features(), float(np.trace(core)) / len(self.X_)
+        if features is not self.features_:
             core, right = represent(features, self.X_).normal_equations(targets)
         if len(self.X_) <= MOST_POINTS:
             F = features._coordinates(self.X_)

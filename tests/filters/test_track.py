@@ -355,7 +355,7 @@ def test_path_in_the_plane(tmp_path):
     track = signed(d=2)
     figure = track.plot(np.zeros((7, 2)), plane=True)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == ["90% ellipse", "truth", "mean", "no observation", "start", "end"]
+    assert labels == ["90 % ellipse", "truth", "mean", "no observation", "start", "end"]
     figure.savefig(tmp_path / "plane.png", dpi=60)
     with pytest.raises(ValueError, match="needs two columns, this track has 3"):
         signed().plot(plane=True)

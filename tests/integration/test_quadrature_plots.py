@@ -66,6 +66,16 @@ class TestIntegral:
             np.interp(found.rule.points[:, 0], x, curve), found.values, atol=0.05 * np.ptp(found.values)
         )
 
+    def test_the_process_between_nodes(self):
+        """By the formulas of a Gaussian process about the constant that suits the values best."""
+        rule = kb.quadrature(kb.Matern(1.5), stats.norm(), 12, nodes="sobol", weights="normalised", random_state=0)
+        values, grid = np.sin(2 * rule.points[:, 0]), np.linspace(-3, 3, 7)[:, None]
+        mean, sd = rule._between(values, grid)
+        inverse, across = np.linalg.inv(rule.kernel.gram(rule.points)), rule.kernel.gram(grid, rule.points)
+        constant = inverse.sum(0) @ values / inverse.sum()
+        np.testing.assert_allclose(mean, constant + across @ inverse @ (values - constant), atol=1e-6)
+        np.testing.assert_allclose(sd**2, 1.0 - np.diag(across @ inverse @ across.T), atol=1e-6)
+
     def test_one_value(self):
         found = kb.integrate(lambda x: np.cos(x[:, 0]), stats.uniform(0, 1), 10, random_state=0)
         left, _ = found.plot().axes

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import kernelbayes as kb
-from kernelbayes.kernels._base import positive, unbounded, unit_interval
+from kernelbayes.kernels._parameters import positive, unbounded, unit_interval
 from kernelbayes.learning import _optimise
 from oracles.closed_forms import gaussian_gram
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._estimator import columns_in_order
 from .._persist import save
 from .._table import Table, read_table, write_table
 from .._typing import Array
@@ -20,7 +21,7 @@ from ._inputs import Inputs, asked_inputs, default_inputs, listed
 from ._kept import add_kept, check_train_or_load, load_kept
 from ._labels import are_whole, check_classes, read_labels, true_positions
 from ._options import add_seed, names
-from ._predicting import check_own, columns_in_order, mention_same
+from ._predicting import check_own, mention_same
 from ._refusal import Refusal, plainly
 
 _LEARN = ("bound", "validation", "erm", "cv", "median")

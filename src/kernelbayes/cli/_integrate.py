@@ -12,7 +12,7 @@ import numpy as np
 
 from .._summary import Summary
 from ..integration import Integral, integrate
-from ..integration._integrate import digits
+from ..integration._integral import digits
 from ..integration._nodes import NODES
 from ..lfi import Prior
 from ..simulation import SimulationError

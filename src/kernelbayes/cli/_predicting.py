@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from .._table import Table
@@ -23,11 +21,3 @@ def mention_same(arguments: argparse.Namespace) -> None:
     """A note if the table is the one that was learned from."""
     if arguments.train and Path(arguments.train).resolve() == Path(arguments.test).resolve():
         print("note    this is the table that was learned from: other tables will be harder")
-
-
-@contextmanager
-def columns_in_order() -> Iterator[None]:
-    """Models know the names of their inputs; here these come as arrays, with the columns in their order."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        yield

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._estimator import columns_in_order
 from .._persist import save
 from .._table import Table, read_table, write_table
 from .._typing import Array
@@ -22,7 +23,7 @@ from ._in_words import in_words
 from ._inputs import counts_rows, is_row_name, listed
 from ._kept import add_kept, check_settled, load_kept
 from ._options import above_zero, add_seed, names
-from ._predicting import check_own, columns_in_order
+from ._predicting import check_own
 from ._refusal import Refusal, plainly
 
 # Below this share of the prior's variance explained, a prediction is a guess.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import plotting
 from .._typing import Array
 from ..conditional import ConditionalEmbedding
 from ..filters import KernelBayesFilter
@@ -50,7 +51,7 @@ def run(out: Path, seed: int = 0) -> Report:
     path = out / "filter.png"
     figure = tracks["filter"].plot(truth, level=_LEVEL)
     for ax, label in zip(figure.axes, ("along the hall, m", "across it, m"), strict=True):
-        ax.set_ylabel(label, fontsize=9)
+        plotting.name_axes(ax, y=label)
     figure.savefig(path, dpi=150)
     lines = [
         "    model = kb.KernelBayesFilter().fit(strength, place)     # a log of 300 steps in which both were recorded",

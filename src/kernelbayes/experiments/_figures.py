@@ -12,20 +12,12 @@ from .._typing import Array
 from ._study import Runs
 
 INK, ACCENT, SECOND, FAINT = plotting.INK, plotting.ACCENT, plotting.SECOND, plotting.FAINT
-GREEN, GOLD, PURPLE = "#3a7d44", "#e09f3e", "#7b4b94"
+GREEN, GOLD, PURPLE = plotting.GREEN, plotting.GOLD, plotting.PURPLE
 
 
 def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
     """A figure with axes in a grid: one of them, or an array as `plt.subplots` gives it."""
-    figure, axes = plotting.new_figure(1, size)
-    if rows * columns == 1:
-        return figure, axes
-    figure.clear()
-    axes = figure.subplots(rows, columns)
-    for ax in np.ravel(axes):
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(labelsize=8)
-    return figure, axes
+    return plotting.new_figure(columns, size, rows=rows, share_x=False)
 
 
 def curves(ax: Any, x: Array, runs: Runs, series: Mapping[str, tuple[str, str]], **style: Any) -> None:

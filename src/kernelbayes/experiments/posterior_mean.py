@@ -24,7 +24,7 @@ from ..bayes import KernelBayesRule
 from ..embeddings import PosteriorWarning
 from ..kernels import Gaussian, median_lengthscale
 from ..learning import BoundWarning
-from ._figures import ACCENT, FAINT, GREEN, INK, SECOND, curves, panels
+from ._figures import ACCENT, FAINT, GOLD, GREEN, INK, SECOND, curves, panels
 from ._result import Claim, Result, Table, columns, verdict
 from ._study import Runs, Study
 
@@ -161,7 +161,7 @@ def _note(runs: Runs) -> str:
 
 def _figure(runs: Runs) -> Any:
     figure, axes = panels(1, 2, (10.5, 4.2))
-    colours = dict(zip(_METHODS, (ACCENT, INK, SECOND, GREEN, FAINT, "#e09f3e"), strict=True))
+    colours = dict(zip(_METHODS, (ACCENT, INK, SECOND, GREEN, FAINT, GOLD), strict=True))
     for ax, prior, title in zip(
         axes, ("paper", "far"), ("The paper's prior", "A prior away from the data"), strict=True
     ):

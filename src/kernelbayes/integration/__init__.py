@@ -2,8 +2,10 @@
 
 from ..features._sampled_spectrum import SampledSpectrum
 from ..kernels._mercer import MercerExpansion
-from ._integrate import Integral, integrate
-from ._rule import QuadratureRule, QuadratureWarning, quadrature
+from ._integral import Integral
+from ._integrate import integrate
+from ._quadrature import quadrature
+from ._rule import QuadratureRule, QuadratureWarning
 from ._spectra import mercer
 
 __all__ = [

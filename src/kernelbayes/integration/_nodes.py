@@ -18,7 +18,8 @@ from ..features._sampled_spectrum import SampledSpectrum, found_in
 from ..kernels import dense_gram
 from ..kernels._determinantal import draw_projection
 from ..kernels._spectrum import Spectrum
-from ._source import Aim, QuantileSource
+from ._aim import Aim
+from ._source import QuantileSource
 
 # The leverage density has the regulariser at which so many terms count, in nodes. Measured on Gaussian kernels in one to
 # three dimensions and on the Brownian one: from a quarter to a half is best, at twice the nodes it is worse than chance.

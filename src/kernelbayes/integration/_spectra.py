@@ -10,7 +10,8 @@ from ..features import Recipe
 from ..features._sampled_spectrum import SampledSpectrum
 from ..kernels import Kernel, check_kernel
 from ..kernels._mercer import MercerExpansion, expansion
-from ._source import KnownSource, PointSource, read_source
+from ._reading import read_source
+from ._source import KnownSource, PointSource
 
 
 def mercer(

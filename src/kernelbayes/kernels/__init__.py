@@ -11,13 +11,11 @@ from ._base import (
     dense_gram,
     gram_blocks,
     matmul,
-    nonnegative,
-    positive,
-    unit_interval,
 )
 from ._composite import FunctionKernel, MappedKernel, PrecomputedKernel, SetKernel
 from ._discrete import Delta, HistogramIntersection, SpatialPyramid
 from ._interval import Brownian, PeriodicSobolev
+from ._parameters import nonnegative, positive, unit_interval
 from ._product import InfinitePolynomial, Linear, Polynomial
 from ._stationary import Gaussian, Laplace, Matern, RationalQuadratic
 

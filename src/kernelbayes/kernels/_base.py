@@ -1,9 +1,8 @@
-"""What a kernel is, how its parameters are declared, and how kernels combine.
+"""What a kernel is, how it is evaluated, and how kernels combine.
 
-A kernel is an immutable pytree whose leaves are its parameters. A field states its domain once
-(`lengthscale: Array = positive()`); construction checks it, and `learning` reads it to choose the scale on which to
-optimise. Subclasses give two formulas, `_gram` and `_diag`, written against the namespace of their input; everything
-else (checks, blocks, double precision, composition) is here.
+A kernel is an immutable pytree whose leaves are its parameters, declared as `_parameters` says. Subclasses give two
+formulas, `_gram` and `_diag`, written against the namespace of their input; everything else (checks, blocks, double
+precision, composition) is here.
 """
 
 from __future__ import annotations
@@ -17,25 +16,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from .. import _check
 from .._backend import float64, is_traced, namespace
 from .._typing import AnyArray, Array, ArrayLike
+from ._parameters import check_parameter, positive
 
 # Blocks of about 8 MB stay near the cache. A block is compiled only where the work outweighs the compiler.
 _BLOCK_ELEMENTS = 2**20
 _COMPILE_ELEMENTS = 2**23
-
-
-def _as_parameter(value: Any) -> Any:
-    """Parameters are host arrays in double precision; values that JAX is tracing pass through."""
-    if isinstance(value, Tracer):
-        return value
-    try:
-        return _check.numbers(value, "")
-    except ValueError:
-        return value  # refused by `__check_init__`, which knows the parameter's name
 
 
 def on_host(kernel: Kernel) -> Kernel:
@@ -50,53 +39,12 @@ def on_host(kernel: Kernel) -> Kernel:
     return jax.tree_util.tree_map(convert, kernel, is_leaf=is_network)
 
 
-def positive(default: float = 1.0, *, per_column: bool = False) -> Any:
-    """Declare a parameter above zero; it is learned on the logarithmic scale.
-
-    Used as the default of a field of a kernel, or of any Equinox module that `kb.minimise` is to learn. With
-    `per_column` it may also be one number for each column of the points.
-
-    Example:
-        >>> import equinox as eqx, kernelbayes as kb
-        >>> class Model(eqx.Module):
-        ...     kernel: kb.Kernel
-        ...     noise: float = kb.positive(0.1)
-        >>> Model(kb.Gaussian()).noise
-        array(0.1)
-    """
-    metadata = {"domain": "positive", "per_column": per_column}
-    return eqx.field(converter=_as_parameter, default=default, metadata=metadata)
-
-
-def nonnegative(default: float = 0.0) -> Any:
-    """Declare a parameter that may be zero; it is held fixed in learning at zero and above zero learned as a log."""
-    return eqx.field(converter=_as_parameter, default=default, metadata={"domain": "nonnegative"})
-
-
-def unit_interval(default: float = 0.5) -> Any:
-    """Declare a parameter in (0, 1]."""
-    return eqx.field(converter=_as_parameter, default=default, metadata={"domain": "unit"})
-
-
-def unbounded(default: Any = 0.0) -> Any:
-    """Declare a parameter of either sign, a number or an array; it is learned as it is, on no other scale."""
-    return eqx.field(converter=_as_parameter, default=default, metadata={"domain": "real"})
-
-
 def _shown(kernel: Kernel, name: str) -> str:
     """A field as a reader wants it: numbers in full where they are few."""
     value = getattr(kernel, name)
     if not isinstance(value, np.ndarray):
         return repr(value)
     return np.array2string(value, precision=4, separator=", ") if value.size <= 8 else f"array of shape {value.shape}"
-
-
-_DOMAINS = {
-    "positive": (lambda v: v > 0, "must be positive"),
-    "nonnegative": (lambda v: v >= 0, "must not be negative"),
-    "unit": (lambda v: (v > 0) & (v <= 1), "must lie in (0, 1]"),
-    "real": (np.isfinite, "must be finite"),
-}
 
 
 class Kernel(eqx.Module):
@@ -121,19 +69,7 @@ class Kernel(eqx.Module):
 
     def __check_init__(self) -> None:
         for field in dataclasses.fields(self):
-            domain = field.metadata.get("domain")
-            value = getattr(self, field.name)
-            if domain is None or isinstance(value, Tracer):
-                continue
-            test, wanted = _DOMAINS[domain]
-            value = _check.numbers(value, field.name)
-            if value.ndim > field.metadata.get("per_column", False) or value.size == 0:
-                form = "a number or one per column" if field.metadata.get("per_column") else "one number"
-                raise ValueError(f"{field.name} must be {form}, got shape {value.shape}")
-            if not np.all(test(value)):
-                raise ValueError(f"{field.name} {wanted}, got {value}")
-            if domain == "positive" and value.min() < _check.SMALLEST:
-                raise ValueError(f"{field.name} must be at least {_check.SMALLEST:g}, got {value}")
+            check_parameter(field, getattr(self, field.name))
 
     def __repr__(self) -> str:
         return (

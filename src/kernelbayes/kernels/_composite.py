@@ -13,7 +13,8 @@ import numpy as np
 from .. import _check
 from .._backend import float64, is_traced, map_network, namespace
 from .._typing import AnyArray, Array
-from ._base import Kernel, check_kernel, dense_gram, positive
+from ._base import Kernel, check_kernel, dense_gram
+from ._parameters import positive
 from ._stationary import Gaussian, _exp
 
 

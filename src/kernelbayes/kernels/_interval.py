@@ -10,7 +10,8 @@ import numpy as np
 from .. import _check
 from .._backend import namespace
 from .._typing import AnyArray
-from ._base import Kernel, unit_interval
+from ._base import Kernel
+from ._parameters import unit_interval
 from ._stationary import _distances
 
 # Bernoulli polynomials B_2s of the first orders, highest power first.

@@ -9,7 +9,8 @@ import numpy as np
 
 from .. import _check
 from .._typing import AnyArray, Array
-from ._base import Kernel, nonnegative, positive
+from ._base import Kernel
+from ._parameters import nonnegative, positive
 
 
 class Linear(Kernel):

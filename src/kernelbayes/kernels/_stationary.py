@@ -15,7 +15,8 @@ from scipy.spatial.distance import cdist
 from .. import _check
 from .._backend import namespace
 from .._typing import AnyArray
-from ._base import Kernel, positive
+from ._base import Kernel
+from ._parameters import positive
 
 _ZERO_BEYOND = 1e4  # exp(-t) is zero by far, and a power of t is not infinite
 _FAR = 1e3  # lengthscales from the centre at which squaring costs 1e-10

@@ -28,7 +28,7 @@ from .._typing import AnyArray, Array
 from ..features import IncompleteCholesky, pivots
 from ..kernels import Gaussian, Kernel, Laplace
 from ..kernels._bandwidth import lengthscale_of
-from ..kernels._base import positive
+from ..kernels._parameters import positive
 from ._optimise import BoundWarning, Optimum, minimise
 
 MOST_POINTS = 1024

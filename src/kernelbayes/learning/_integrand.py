@@ -54,13 +54,11 @@ class Suited(NamedTuple):
     shortest: bool  # whether a lengthscale is as short as it may be
 
 
-def marginal_score(kernel: Kernel, X: Array, Y: Array) -> float:
-    """Minus twice the logarithm of the marginal likelihood of values (n, p), up to a constant; the scales at their best."""
-    return _scored(kernel, X, Y)[0]
-
-
 def _scored(kernel: Kernel, X: Array, Y: Array) -> tuple[float, float]:
-    """The score, and which share of the values' size, over all columns, is followed by the nugget and not by the kernel."""
+    """Minus twice the log marginal likelihood of values (n, p), up to a constant, the scales at their best.
+
+    And which share of the values' size, over all columns, is followed by the nugget and not by the kernel.
+    """
     n = len(X)
     nugget = NUGGET * float(kernel._diag(X).mean())
     L = cholesky(dense_gram(kernel, X, X), "the Gram matrix of the nodes", nugget)

@@ -33,7 +33,7 @@ from .._typing import AnyArray, Array
 from ..features._selection import kmeans
 from ..kernels import Gaussian, Kernel, Scaled, positive
 from ..kernels._bandwidth import lengthscale_of
-from ..kernels._base import unbounded
+from ..kernels._parameters import unbounded
 from ..rules import deconditional
 from ..rules.deconditional import Noise, Primal, Task, Transfer
 from ._conditional import pad_rows, padded_size

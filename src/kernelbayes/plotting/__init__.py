@@ -7,13 +7,16 @@ from ._learning import learning
 from ._parameters import pairs, predictive, relevance
 from ._quadrature import integral, quadrature_nodes
 from ._regression import coverage, function_band
-from ._style import ACCENT, FAINT, INK, SECOND, new_figure
+from ._style import ACCENT, FAINT, GOLD, GREEN, INK, PURPLE, SECOND, name_axes, new_figure
 from ._tracks import track, track_plane
 
 __all__ = [
     "ACCENT",
     "FAINT",
+    "GOLD",
+    "GREEN",
     "INK",
+    "PURPLE",
     "SECOND",
     "balance",
     "calibration",
@@ -24,6 +27,7 @@ __all__ = [
     "input_relevance",
     "integral",
     "learning",
+    "name_axes",
     "new_figure",
     "pairs",
     "posterior_densities",

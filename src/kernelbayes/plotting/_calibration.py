@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from .._summary import percent
 from .._typing import Array
 from ..lfi import Calibration
-from ._style import ACCENT, FAINT, INK, SECOND, new_figure
+from ._chance import LEVELS, draw_expected_coverage
+from ._style import ACCENT, FAINT, SECOND, add_legend, name_axes, new_figure, without_spare
 
-# Parameters beside each other, and levels at which coverage is drawn.
+# Parameters beside each other.
 _IN_A_ROW = 4
-_LEVELS = np.linspace(0.02, 0.98, 49)
 
 
 def calibration(checked: Calibration, *, sure: float = 0.99) -> Any:
@@ -31,17 +32,13 @@ def calibration(checked: Calibration, *, sure: float = 0.99) -> Any:
     size = (max(2.4 * columns, 4.2), 0.4 + 3.9 * blocks)
     figure, axes = new_figure(columns, size, rows=2 * blocks, share_x=False)
     axes = np.reshape(axes, (blocks, 2, columns))
-    for i in range(blocks * columns):
-        above, below = axes[i // columns, :, i % columns]
-        if i >= d:
-            figure.delaxes(above)
-            figure.delaxes(below)
-            continue
+    rows = (without_spare(axes[:, row], d) for row in (0, 1))
+    for i, (above, below) in enumerate(zip(*rows, strict=True)):
         _ranks(above, checked, i, sure)
         _coverage(below, checked, i, sure)
         if i % columns == 0:
-            above.set_ylabel("replicates", fontsize=8)
-            below.set_ylabel("truths inside", fontsize=8)
+            name_axes(above, y="replicates", size=8)
+            name_axes(below, y="truths inside", size=8)
     _legend(figure, checked, sure)
     return figure
 
@@ -55,21 +52,19 @@ def _ranks(ax: Any, checked: Calibration, i: int, sure: float) -> None:
     ax.axhline(len(checked.ranks) / len(counts), color=FAINT, lw=1.0)
     middles, width = 0.5 * (edges[1:] + edges[:-1]), 0.9 * np.diff(edges)
     ax.bar(middles, heights, width, color=np.where(outside, ACCENT, SECOND), alpha=0.7)
-    ax.set_title(checked.names[i], fontsize=9, color=INK)
+    name_axes(ax, title=checked.names[i])
     ax.set(xlim=(0, 1), ylim=(0, 1.15 * max(high, heights.max())))
-    ax.set_xlabel("rank of the truth", fontsize=8)
+    name_axes(ax, "rank of the truth", size=8)
     ax.locator_params(axis="y", nbins=4, integer=True)
 
 
 def _coverage(ax: Any, checked: Calibration, i: int, sure: float) -> None:
-    found = np.array([checked.coverage(level)[i] for level in _LEVELS])
-    low, high = np.array([checked.coverage_band(level, sure) for level in _LEVELS]).T
-    ax.fill_between(_LEVELS, low, high, color=FAINT, alpha=0.25, lw=0)
-    ax.plot([0, 1], [0, 1], color=FAINT, lw=1.0)
-    ax.plot(_LEVELS, found, color=SECOND, lw=1.6)
-    ax.plot(_LEVELS, _only(found, (found < low) | (found > high)), color=ACCENT, lw=1.6, marker=".", ms=3)
-    ax.set(xlim=(0, 1), ylim=(0, 1.02))
-    ax.set_xlabel("mass of the interval", fontsize=8)
+    found = np.array([checked.coverage(level)[i] for level in LEVELS])
+    low, high = np.array([checked.coverage_band(level, sure) for level in LEVELS]).T
+    draw_expected_coverage(ax, LEVELS, low, high)
+    ax.plot(LEVELS, found, color=SECOND, lw=1.6)
+    ax.plot(LEVELS, _only(found, (found < low) | (found > high)), color=ACCENT, lw=1.6, marker=".", ms=3)
+    name_axes(ax, "mass of the interval", size=8)
 
 
 def _only(values: Array, where: Array) -> Array:
@@ -82,5 +77,5 @@ def _legend(figure: Any, checked: Calibration, sure: float) -> None:
 
     said = f"{len(checked.ranks)} replicates around the {checked.around}"
     handles = [Patch(color=SECOND, alpha=0.7, lw=0, label=said)]
-    handles += [Patch(color=FAINT, alpha=0.4, lw=0, label=f"{100 * sure:g} % by chance")]
-    figure.legend(handles=handles, frameon=False, fontsize=8, loc="outside upper right", ncols=2)
+    handles += [Patch(color=FAINT, alpha=0.4, lw=0, label=f"{percent(sure)} by chance")]
+    add_legend(figure, handles=handles, loc="outside upper right", ncols=2)

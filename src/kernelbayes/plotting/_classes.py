@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from .. import _check
+from .._estimator import columns_in_order
+from .._summary import percent
 from .._typing import Array, ArrayLike
 from ..classification import _scores
 from ..classification._probabilities import ProbabilisticClassifier
 from ..rules import multiclass
-from ._style import ACCENT, FAINT, INK, SECOND, first_of_each, new_figure
+from ._chance import CHANCE, draw_diagonal, shares_by_chance
+from ._style import (
+    ACCENT,
+    FAINT,
+    INK,
+    SECOND,
+    add_legend,
+    dots,
+    first_of_each,
+    name_axes,
+    new_figure,
+    ranked_bars,
+)
 
 # Told apart by colour-blind eyes as well: Okabe and Ito's, in an order that keeps neighbours unlike when they fade.
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#f0e442", "#56b4e9", "#555555")
 _MARKERS = "osD^vPX*"
-# The share of cases that the bars of chance hold, and the points of a bin below which it says next to nothing.
-_CHANCE, _FEW = 0.95, 5
+# Points of a bin below which it says next to nothing.
+_FEW = 5
 # Points shown, classes named in a legend, and orders of magnitude below the largest relevance that an image tells apart.
 _MOST_POINTS, _MOST_NAMED, _DECADES = 1000, 20, 3.0
-_DOTTED = 60  # steps up to which each is a dot
 _LEAST_SHADE = 0.12  # of a colour where classes are alike: it is still seen which one is ahead
 
 
@@ -51,27 +63,21 @@ def reliability(probabilities: ArrayLike, positions: ArrayLike, *, bins: int = _
     _shares(above, found, two)
     below.bar((found.place + 0.5) / bins, found.counts, 0.92 / bins, color=SECOND, alpha=0.55)
     below.set(xlim=(-0.02, 1.02))
-    below.set_ylabel("points", fontsize=9)
-    below.set_xlabel(f"predicted probability of the {'second' if two else 'most probable'} class", fontsize=9)
+    name_axes(below, f"predicted probability of the {'second' if two else 'most probable'} class", "points")
     below.locator_params(axis="y", nbins=3, integer=True)
     scores = f"expected calibration error {_scores.calibration_error(P, positions, bins):.3f}"
-    above.set_title(
-        f"{len(P):,} points: {scores}, log loss {_scores.log_loss(P, positions):.3f}", fontsize=9, color=INK
-    )
+    name_axes(above, title=f"{len(P):,} points: {scores}, log loss {_scores.log_loss(P, positions):.3f}")
     return figure
 
 
 def _shares(ax: Any, found: _scores.Bins, two: bool) -> None:
-    from scipy import stats
-
     counts = found.counts
-    edges = (0.5 - _CHANCE / 2, 0.5 + _CHANCE / 2)
-    low, high = (stats.binom.ppf(edge, counts, found.said) / counts for edge in edges)
+    low, high = shares_by_chance(found.said, counts)
     outside = (found.share < low) | (found.share > high)
-    ax.plot([0, 1], [0, 1], color=FAINT, lw=1.0)
+    draw_diagonal(ax)
     few = counts < _FEW
     bars = (part[~few] for part in (found.said, low, high))
-    ax.vlines(*bars, color=FAINT, alpha=0.45, lw=7, label=f"{100 * _CHANCE:g} % by chance, if right")
+    ax.vlines(*bars, color=FAINT, alpha=0.45, lw=7, label=f"{percent(CHANCE)} by chance, if right")
     kinds = (
         (~few & ~outside, {"color": SECOND, "label": "share found"}),
         (~few & outside, {"color": ACCENT, "label": "share found, outside of it"}),
@@ -81,8 +87,8 @@ def _shares(ax: Any, found: _scores.Bins, two: bool) -> None:
         if some.any():
             ax.plot(found.said[some], found.share[some], ls="none", marker="o", ms=6, zorder=3, **look)
     ax.set(ylim=(-0.02, 1.02))
-    ax.set_ylabel("share of the second class" if two else "share right", fontsize=9)
-    ax.legend(frameon=False, fontsize=8, loc="lower right")
+    name_axes(ax, y="share of the second class" if two else "share right")
+    add_legend(ax, loc="lower right")
 
 
 # ------------------------------------------------------------------------------------------------------------- map
@@ -105,8 +111,7 @@ def class_map(
     resolution = _check.count(resolution, "resolution", at_least=2)
     across, up = (_reach(column, resolution) for column in X.T)
     grid = np.stack(np.meshgrid(across, up), axis=-1)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+    with columns_in_order():
         P = model.predict_proba(grid.reshape(-1, 2))
     P = P.reshape(resolution, resolution, -1)
     entropy = multiclass.entropy(P.reshape(-1, P.shape[2])).reshape(P.shape[:2])
@@ -119,7 +124,9 @@ def class_map(
     _boundaries(left, across, up, P, INK)
     _boundaries(right, across, up, P, ACCENT)
     _points(figure, left, model.classes_, colours, X, None if positions is None else np.asarray(positions))
-    _name_axes(model, left, right)
+    first, second = getattr(model, "feature_names_in_", ("x0", "x1"))
+    name_axes(left, first, second, "Most probable class, fading where unsure")
+    name_axes(right, first, title="Entropy in nats")
     return figure
 
 
@@ -170,16 +177,7 @@ def _points(figure: Any, ax: Any, names: Array, colours: Array, X: Array, positi
         Line2D([], [], marker=_MARKERS[c % len(_MARKERS)], color=colours[c], label=str(name), **look)
         for c, name in enumerate(names[:_MOST_NAMED])
     ]
-    figure.legend(handles=handles, frameon=False, fontsize=8, loc="outside upper left", ncols=min(len(handles), 8))
-
-
-def _name_axes(model: ProbabilisticClassifier, left: Any, right: Any) -> None:
-    first, second = getattr(model, "feature_names_in_", ("x0", "x1"))
-    left.set_title("Most probable class, fading where unsure", fontsize=9, color=INK)
-    right.set_title("Entropy in nats", fontsize=9, color=INK)
-    left.set_ylabel(second, fontsize=9)
-    for ax in (left, right):
-        ax.set_xlabel(first, fontsize=9)
+    add_legend(figure, handles=handles, loc="outside upper left", ncols=min(len(handles), 8))
 
 
 # ------------------------------------------------------------------------------------------------------- relevance
@@ -195,21 +193,10 @@ def input_relevance(model: Any, *, most: int = 30, shape: tuple[int, int] | None
     """
     table = model.relevance()
     values = {name: table[name]["relevance"] for name in table}
-    return (
-        _relevance_bars(values, _check.count(most, "most")) if shape is None else _relevance_image(model, values, shape)
-    )
-
-
-def _relevance_bars(values: dict[str, float], most: int) -> Any:
-    names = list(values)[:most]
-    figure, ax = new_figure(1, (6.4, 1.1 + 0.26 * len(names)))
-    ax.barh(np.arange(len(names)), [values[name] for name in names], height=0.7, color=SECOND)
-    ax.set(yticks=np.arange(len(names)), yticklabels=names, ylim=(len(names) - 0.4, -0.6))
-    ax.set_xlabel("relevance: spread / lengthscale", fontsize=9)
-    ax.tick_params(axis="y", length=0)
-    some = f" (the first {len(names)} of {len(values)})" if len(names) < len(values) else ""
-    ax.set_title(f"Relevance of the inputs{some}", fontsize=9, color=INK)
-    return figure
+    if shape is not None:
+        return _relevance_image(model, values, shape)
+    words = "relevance: spread / lengthscale", "Relevance of the inputs"
+    return ranked_bars([*values], [*values.values()], _check.count(most, "most"), *words)[0]
 
 
 def _relevance_image(model: Any, values: dict[str, float], shape: tuple[int, int]) -> Any:
@@ -229,7 +216,7 @@ def _relevance_image(model: Any, values: dict[str, float], shape: tuple[int, int
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     grey = " (grey: never varies)" if np.any(seen.mask) else ""
-    ax.set_title(f"Relevance of the inputs{grey}", fontsize=9, color=INK)
+    name_axes(ax, title=f"Relevance of the inputs{grey}")
     return figure
 
 
@@ -252,19 +239,17 @@ def balance(curves: dict[str, Array]) -> Any:
     minimised = np.asarray(curves.get("objective", fit + multiplier * complexity))
     breaks = np.flatnonzero(np.diff(multiplier)[np.isfinite(np.diff(multiplier))]) + 1
     steps = np.arange(len(fit))
-    dots = {"marker": "o", "ms": 3} if len(steps) <= _DOTTED else {}
+    marks = dots(len(steps))
     figure, (left, right) = new_figure(2, (9.0, 3.6))
     name = "objective" if "objective" in curves else "fit + multiplier x complexity, which is minimised"
     for part in np.split(steps, breaks) if np.isfinite(minimised).any() else []:
-        left.plot(part, minimised[part], color=INK, lw=1.6, label=name, **dots)
-    left.plot(steps, fit, color=SECOND, lw=1.6, label="fit: mean loss", **dots)
-    left.set_title("Fit, in nats", fontsize=9, color=INK)
-    right.plot(steps, complexity, color=ACCENT, lw=1.6, **dots)
-    right.set_title("Complexity", fontsize=9, color=INK)
-    for ax in (left, right):
-        ax.set_xlabel("step", fontsize=9)
+        left.plot(part, minimised[part], color=INK, lw=1.6, label=name, **marks)
+    left.plot(steps, fit, color=SECOND, lw=1.6, label="fit: mean loss", **marks)
+    right.plot(steps, complexity, color=ACCENT, lw=1.6, **marks)
+    for ax, title in ((left, "Fit, in nats"), (right, "Complexity")):
+        name_axes(ax, "step", title=title)
         ax.locator_params(axis="x", integer=True)
         for change in breaks - 0.5:
             ax.axvline(change, color=FAINT, lw=0.8, zorder=0)
-    figure.legend(*first_of_each(left), frameon=False, fontsize=8, loc="outside upper left", ncols=2)
+    add_legend(figure, *first_of_each(left), loc="outside upper left", ncols=2)
     return figure

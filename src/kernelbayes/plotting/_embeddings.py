@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._summary import percent
 from .._typing import Array
 from ..conditional import ConditionalEmbedding
 from ..embeddings import MeanEmbedding
-from ._style import ACCENT, FAINT, INK, SECOND, first_of_each, new_figure
+from ._style import ACCENT, FAINT, INK, SECOND, add_legend, first_of_each, name_axes, new_figure
 
 
 def conditional_density(
@@ -43,9 +44,9 @@ def conditional_density(
     )
     plane.scatter(x, y, s=3, color=INK, alpha=0.35, linewidths=0)
     plane.plot(across, model.predict(across[:, None]), color=ACCENT, lw=1.8, label="mean")
-    plane.plot(across, bounds, color=ACCENT, lw=1.0, ls="--", label=[f"{level:.0%} interval", None])
-    plane.set(xlabel="x", ylabel="y", title="p(y | x) from pairs: density, mean and interval")
-    plane.legend(frameon=False, fontsize=8, loc="upper left")
+    plane.plot(across, bounds, color=ACCENT, lw=1.0, ls="--", label=[f"{percent(level)} interval", None])
+    name_axes(plane, "x", "y", "p(y | x) from pairs: density, mean and interval")
+    add_legend(plane, loc="upper left")
     base = 0.0
     for v in slices:
         curves = [model.embed([v]).density(up, bandwidth), *([truth(v, up)] if truth else [])]
@@ -53,11 +54,11 @@ def conditional_density(
         side.text(up[0], base, f"x = {v:g}  ", ha="right", va="bottom", fontsize=8, color=INK)
         plane.axvline(v, color=FAINT, lw=0.8, ls=":")
         base += 1.15 * np.max(curves)
-    side.set(xlabel="y", title="Slices, with the interval as a bar")
+    name_axes(side, "y", title="Slices, with the interval as a bar")
     side.set_yticks([])
     side.spines["left"].set_visible(False)
-    side.plot([], [], color=ACCENT, lw=3, label=f"{level:.0%} interval")
-    side.legend(*first_of_each(side), frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 0.05))
+    side.plot([], [], color=ACCENT, lw=3, label=f"{percent(level)} interval")
+    add_legend(side, *first_of_each(side), loc="lower right", bbox_to_anchor=(1.0, 0.05))
     return figure
 
 
@@ -89,10 +90,11 @@ def posterior_densities(
         if exact is not None:
             ax.plot(grid, exact[i], color=INK, lw=1.4, label="exact posterior")
         ax.fill_between(grid, posterior.density(grid), color=SECOND, alpha=0.4, label="kernel posterior")
-        ax.plot(posterior.interval(level)[:, 0], [0, 0], color=ACCENT, lw=3, label=f"its {level:.0%} interval")
-        ax.set(xlabel=xlabel, title=titles[i], yticks=[], ylim=(-0.02, None))
+        ax.plot(posterior.interval(level)[:, 0], [0, 0], color=ACCENT, lw=3, label=f"its {percent(level)} interval")
+        name_axes(ax, xlabel, title=titles[i])
+        ax.set(yticks=[], ylim=(-0.02, None))
         ax.spines["left"].set_visible(False)
-    np.ravel(axes)[-1].legend(frameon=False, fontsize=8, loc="upper left")
+    add_legend(np.ravel(axes)[-1], loc="upper left")
     return figure
 
 

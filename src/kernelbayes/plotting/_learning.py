@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
-from ._style import ACCENT, FAINT, INK, SECOND, new_figure
+from ._style import ACCENT, FAINT, INK, SECOND, add_legend, dots, name_axes, new_figure
 
 
 def learning(curves: Mapping[str, Array], best_epoch: int) -> Any:
@@ -28,17 +28,16 @@ def learning(curves: Mapping[str, Array], best_epoch: int) -> Any:
         _draw(axes[2], 1.0 - curves["validation_accuracy"], "errors, held out", SECOND)
     for ax in axes:
         ax.axvline(best_epoch, color=ACCENT, lw=1.0, ls="--", label=f"epoch {best_epoch}, kept")
-        ax.set_xlabel("epoch", fontsize=8)
-        ax.legend(frameon=False, fontsize=8)
+        name_axes(ax, "epoch")
+        add_legend(ax)
         ax.grid(color=FAINT, alpha=0.2, lw=0.6)
-    axes[0].set_ylabel("nats", fontsize=8)
+    name_axes(axes[0], y="nats")
     return figure
 
 
 def _draw(ax: Any, values: Array, label: str, colour: str) -> None:
     epochs = 1 + np.arange(len(values))
-    marks = {"marker": "o", "ms": 3.0} if len(values) <= 30 else {}
-    ax.plot(epochs, values, color=colour, lw=1.4, label=label, **marks)
+    ax.plot(epochs, values, color=colour, lw=1.4, label=label, **dots(len(values)))
     positive = values[values > 0]
     if len(positive) == len(values) and values.max() > 30 * values.min():
         ax.set_yscale("log")

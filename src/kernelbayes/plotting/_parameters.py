@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from .._summary import percent
 from .._typing import Array
 from ..lfi import ParameterPosterior
 from ..lfi._predictive import PredictiveCheck
 from ._marginals import Marginal, heights, marginals, plane
-from ._style import ACCENT, FAINT, INK, SECOND, new_figure
+from ._style import ACCENT, FAINT, INK, SECOND, add_legend, name_axes, new_figure, ranked_bars, without_spare
 
 # More parameters than this are shown one by one, not in pairs.
 _MOST_PAIRED = 8
@@ -56,10 +57,7 @@ def pairs(posterior: ParameterPosterior, truth: Array | None = None, *, prior: b
 def _one_by_one(shown: list[Marginal], intervals: Array, truth: Array | None, prior: bool, level: float) -> Any:
     rows = -(-len(shown) // _IN_A_ROW)
     figure, axes = new_figure(_IN_A_ROW, (9.0, 0.4 + 1.7 * rows), rows=rows, share_x=False)
-    for i, ax in enumerate(np.ravel(axes)):
-        if i >= len(shown):
-            figure.delaxes(ax)
-            continue
+    for i, ax in enumerate(without_spare(axes, len(shown))):
         _diagonal(ax, shown[i], intervals[i], None if truth is None else float(truth[i]), prior)
         _label(ax, shown[i], shown[i], bottom=True, left=False, size=8)
     _legend(figure, False, prior, truth is not None, level, inside=False)
@@ -125,23 +123,20 @@ def _label(ax: Any, across: Marginal, up: Marginal, *, bottom: bool, left: bool,
     for offset in (ax.xaxis.get_offset_text(), ax.yaxis.get_offset_text()):
         offset.set_fontsize(size - 2)
         offset.set_visible(bottom if offset is ax.xaxis.get_offset_text() else left)
-    if bottom:
-        ax.set_xlabel(across.name, fontsize=size)
-    if left:
-        ax.set_ylabel(up.name, fontsize=size)
+    name_axes(ax, across.name if bottom else None, up.name if left else None, size=size)
 
 
 def _legend(figure: Any, paired: bool, prior: bool, truth: bool, level: float, *, inside: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    contours = f"; contours 50 and {100 * level:g} %" if paired else ""
+    contours = f"; contours 50 and {percent(level)}" if paired else ""
     handles: list[Any] = [Patch(color=SECOND, alpha=0.4, lw=0, label=f"posterior{contours}")]
     handles += [Line2D([], [], color=FAINT, lw=1.4, ls="--", label="prior")] if prior else []
-    handles += [Line2D([], [], color=ACCENT, lw=3, label=f"{100 * level:g} % interval")]
+    handles += [Line2D([], [], color=ACCENT, lw=3, label=f"{percent(level)} interval")]
     handles += [Line2D([], [], color=INK, lw=1.0, label="truth")] if truth else []
     place = {"loc": "upper right"} if inside else {"loc": "outside upper right", "ncols": 4}
-    figure.legend(handles=handles, frameon=False, fontsize=8, **place)
+    add_legend(figure, handles=handles, **place)
 
 
 # ------------------------------------------------------------------------------------------------------ predictive
@@ -157,17 +152,14 @@ def _histograms(check: PredictiveCheck) -> Any:
     columns = min(_IN_A_ROW, len(names))
     rows = -(-len(names) // columns)
     figure, axes = new_figure(columns, (max(2.5 * columns, 5.8), 0.5 + 1.9 * rows), rows=rows, share_x=False)
-    for j, ax in enumerate(np.ravel(axes)):
-        if j >= len(names):
-            figure.delaxes(ax)
-            continue
+    for j, ax in enumerate(without_spare(axes, len(names))):
         edges = _edges(values[:, j], observed[j])
         heights = [np.histogram(part, edges)[0] / (len(part) * np.diff(edges)) for part in (values[:, j], before[:, j])]
         ax.stairs(heights[0], edges, fill=True, color=SECOND, alpha=0.45)
         ax.stairs(heights[1], edges, color=FAINT, lw=1.2)
         ax.axvline(observed[j], color=ACCENT, lw=1.6)
         far = j in check.far
-        ax.set_title(f"{names[j]}{'  (far)' if far else ''}", fontsize=9, color=ACCENT if far else INK)
+        name_axes(ax, title=f"{names[j]}{'  (far)' if far else ''}", colour=ACCENT if far else INK)
         ax.set(yticks=[], ylim=(0, 1.08 * heights[0].max()))
         ax.spines["left"].set_visible(False)
         ax.locator_params(axis="x", nbins=4)
@@ -205,8 +197,8 @@ def _bands(check: PredictiveCheck, level: float) -> Any:
         room = 0.08 * (top - bottom) or 1.0
         ax.set(ylim=(bottom - room, top + room))
         ax.margins(x=0.01)
-    np.ravel(axes)[-1].set_xlabel("index" if check.ordered else "rank among the values", fontsize=9)
-    _predictive_legend(figure, f": 50 % and {100 * level:g} %")
+    name_axes(np.ravel(axes)[-1], "index" if check.ordered else "rank among the values")
+    _predictive_legend(figure, f": 50 % and {percent(level)}")
     return figure
 
 
@@ -217,7 +209,7 @@ def _predictive_legend(figure: Any, shares: str) -> None:
     earlier = Patch(color=FAINT, alpha=0.3, lw=0) if shares else Line2D([], [], color=FAINT, lw=1.2)
     handles = [Patch(color=SECOND, alpha=0.45, lw=0), earlier, Line2D([], [], color=ACCENT, lw=1.6)]
     names = [f"simulated from the posterior{shares}", "simulations learned from", "observed"]
-    figure.legend(handles, names, frameon=False, fontsize=8, loc="outside upper right", ncols=3)
+    add_legend(figure, handles, names, loc="outside upper right", ncols=3)
 
 
 # ------------------------------------------------------------------------------------------------------- relevance
@@ -232,16 +224,10 @@ def relevance(posterior: ParameterPosterior) -> Any:
     known = [name for name in table if np.isfinite(table[name]["relevance"])]
     if not known:
         raise ValueError("all outputs were compared on one scale: there is no relevance of single statistics")
-    names = known[:_MOST_BARS]
-    values = [table[name]["relevance"] for name in names]
-    figure, ax = new_figure(1, (6.4, 1.1 + 0.28 * len(names)))
-    ax.barh(np.arange(len(names)), values, height=0.7, color=[SECOND if v > 1 else FAINT for v in values])
+    words = "spread over the simulations / scale of comparison", "Relevance of the statistics"
+    figure, ax = ranked_bars(known, [table[name]["relevance"] for name in known], _MOST_BARS, *words)
+    for bar in ax.patches:
+        bar.set_color(SECOND if bar.get_width() > 1 else FAINT)
     ax.axvline(1.0, color=ACCENT, lw=1.2, label="below it, a statistic plays no part")
-    figure.legend(frameon=False, fontsize=8, loc="outside lower right")  # wherever the bars end, it lies over none
-    ax.set(yticks=np.arange(len(names)), yticklabels=names, xlabel="spread over the simulations / scale of comparison")
-    ax.xaxis.label.set_size(9)
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
-    some = f" (the first {_MOST_BARS} of {len(known)})" if len(known) > _MOST_BARS else ""
-    ax.set_title(f"Relevance of the statistics{some}", fontsize=9)
+    add_legend(figure, loc="outside lower right")  # wherever the bars end, it lies over none
     return figure

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from .. import _check
+from .._summary import percent
 from .._typing import Array
 from ..integration import Integral, QuadratureRule, QuadratureWarning
-from ..kernels import dense_gram
-from ._style import ACCENT, FAINT, INK, SECOND, first_of_each, new_figure
+from ._style import ACCENT, FAINT, INK, SECOND, add_legend, first_of_each, name_axes, new_figure
 
 # Draws that show where the distribution is, how many of them as dots, and bins of a histogram.
 _DRAWS, _DOTS, _BINS = 20_000, 1_500, 60
+# Quantiles between which nearly all draws lie: an axis need not reach the others.
+_MOST_DRAWS = (0.0005, 0.9995)
 # Area of the largest mark, in points squared, and the smallest share of it.
 _LARGEST, _SMALLEST = 140.0, 0.02
 # Area of a mark on a line, at least: all values are to be seen.
@@ -41,8 +43,8 @@ def quadrature_nodes(rule: QuadratureRule) -> Any:
     _draw_nodes(ax, rule, _draws(rule), None)
     said = f"{len(rule)} nodes by {rule.nodes}, {rule.weighting} weights, worst-case error {rule._error_said()}"
     size = float(np.abs(rule.weights).sum())
-    ax.set_title(said + f"\nlarge weights: their sizes sum to {size:.2g}" * (size > _LARGE), fontsize=9, color=INK)
-    figure.legend(*first_of_each(ax), frameon=False, fontsize=8, loc="outside lower center", ncols=3)
+    name_axes(ax, title=said + f"\nlarge weights: their sizes sum to {size:.2g}" * (size > _LARGE))
+    add_legend(figure, *first_of_each(ax), loc="outside lower center", ncols=3)
     return figure
 
 
@@ -58,21 +60,20 @@ def _draws(rule: QuadratureRule) -> Array | None:
 def _draw_nodes(ax: Any, rule: QuadratureRule, draws: Array | None, names: tuple[str, ...] | None) -> None:
     if rule.points.shape[1] == 1:
         _draw_stems(ax, rule, draws)
-        ax.set_xlabel(names[0] if names else "x", fontsize=9)
-        ax.set_ylabel("weight", fontsize=9)
+        name_axes(ax, names[0] if names else "x", "weight")
         return
     first, second = names[:2] if names else ("x0", "x1")
     _draw_plane(ax, rule, draws)
     rest = rule.points.shape[1] - 2
-    ax.set_xlabel(first, fontsize=9)
-    ax.set_ylabel(second + f" (and {rest} more columns)" * (rest > 0), fontsize=9)
+    name_axes(ax, first, second + f" (and {rest} more column{'s' * (rest > 1)})" * (rest > 0))
 
 
 def _draw_stems(ax: Any, rule: QuadratureRule, draws: Array | None) -> None:
     x, w = rule.points[:, 0], rule.weights
     top, bottom = 1.12 * max(float(w.max()), 0.0), 1.12 * min(float(w.min()), 0.0)
     if draws is not None:
-        _draw_histogram(ax, draws[:, 0], x, 0.9 * (top or -bottom))
+        low, high = np.quantile(draws, _MOST_DRAWS)
+        _draw_histogram(ax, draws[:, 0], min(low, x.min()), max(high, x.max()), 0.9 * (top or -bottom))
     ax.axhline(0.0, color=INK, lw=0.8)
     for chosen, colour, label in ((w >= 0, SECOND, "weight"), (w < 0, ACCENT, "negative weight")):
         if chosen.any():
@@ -81,11 +82,11 @@ def _draw_stems(ax: Any, rule: QuadratureRule, draws: Array | None) -> None:
     ax.set_ylim(bottom, top or None)
 
 
-def _draw_histogram(ax: Any, draws: Array, x: Array, height: float) -> None:
+def _draw_histogram(ax: Any, draws: Array, low: float, high: float, height: float, **look: Any) -> None:
     """Where the distribution is, scaled to the axis of something else."""
-    low, high = np.quantile(draws, [0.0005, 0.9995])
-    counts, edges = np.histogram(draws, np.linspace(min(low, x.min()), max(high, x.max()), _BINS + 1))
-    ax.stairs(height * counts / counts.max(), edges, fill=True, color=FAINT, alpha=0.3, lw=0, label="distribution")
+    counts, edges = np.histogram(draws, np.linspace(low, high, _BINS + 1))
+    look |= {"color": FAINT, "alpha": 0.3, "lw": 0, "label": "distribution"}
+    ax.stairs(height * counts / counts.max(), edges, fill=True, **look)
 
 
 def _draw_plane(ax: Any, rule: QuadratureRule, draws: Array | None) -> None:
@@ -145,9 +146,9 @@ def integral(found: Integral, truth: Any = None) -> Any:
         _draw_history(left, found, j, None if true is None else float(true[j]))
         _draw_function(right, found, values[:, j], j)
         name = found.outputs[j] if found.outputs else f"integral_{j}"
-        left.set_title((name + ": ") * (count > 1) + _said(found, j), fontsize=9, color=INK)
+        name_axes(left, title=(name + ": ") * (count > 1) + _said(found, j))
     for ax in axes[0]:
-        ax.legend(*first_of_each(ax), frameon=False, fontsize=8)
+        add_legend(ax, *first_of_each(ax))
     return figure
 
 
@@ -166,7 +167,7 @@ def _draw_history(ax: Any, found: Integral, j: int, truth: float | None) -> None
         ax.plot(n, mean, color=SECOND, lw=1.6, marker="o", ms=4, label="integral")
         ax.set_xscale("log")
         _plain_ticks(ax, n)
-        ax.set_xlabel("evaluations", fontsize=9)
+        name_axes(ax, "evaluations")
         _look_closely(ax, mean, half, truth)
     else:
         ax.errorbar([0], mean, yerr=half, color=SECOND, fmt="o", ms=6, capsize=5, lw=1.6, label="integral, 95 % band")
@@ -201,17 +202,6 @@ def _draw_function(ax: Any, found: Integral, values: Array, j: int) -> None:
         _draw_left_out(ax, found, values, j)
 
 
-def _process(found: Integral, values: Array, j: int) -> tuple[Array, Array, float, float]:
-    """Inverse and coefficients of a Gaussian process about a constant through the values, that constant, and the scale."""
-    rule = found.rule
-    n = len(values)
-    K = dense_gram(rule.kernel, rule.points, rule.points)
-    # enough to be inverted; the rule itself needs no inverse
-    inverse = np.linalg.inv(K + (n * rule.reg + 1e-9 * float(np.trace(K)) / n) * np.eye(n))
-    constant = float(inverse.sum(0) @ values / inverse.sum()) if rule.weighting == "normalised" else 0.0
-    return inverse, inverse @ (values - constant), constant, _scale(found, values, j)
-
-
 def _scale(found: Integral, values: Array, j: int) -> float:
     """The scale at which the process has the standard deviation that was given for the integral."""
     with warnings.catch_warnings():
@@ -226,31 +216,20 @@ def _draw_line(ax: Any, found: Integral, values: Array, j: int) -> None:
     rule = found.rule
     x = rule.points[:, 0]
     draws = _draws(rule)
-    ends = [x.min(), x.max()] if draws is None else np.quantile(draws[:, 0], [0.0005, 0.9995])
+    ends = [x.min(), x.max()] if draws is None else np.quantile(draws[:, 0], _MOST_DRAWS)
     grid = np.linspace(min(x.min(), ends[0]), max(x.max(), ends[1]), 400)
-    inverse, coefficients, constant, scale = _process(found, values, j)
-    across = dense_gram(rule.kernel, grid[:, None], rule.points)
-    mean = constant + across @ coefficients
-    left = rule.kernel._diag(grid[:, None]) - np.einsum("ij,jk,ik->i", across, inverse, across)
-    half = _REACH * np.sqrt(scale * np.maximum(left, 0.0))
+    mean, sd = rule._between(values, grid[:, None])
+    half = _REACH * np.sqrt(_scale(found, values, j)) * sd
     low, high = min(values.min(), mean.min()), max(values.max(), mean.max())
     room = 0.12 * (high - low) or 1.0
     if draws is not None:
-        _draw_histogram_at_foot(ax, draws[:, 0], grid)
+        _draw_histogram(ax, draws[:, 0], grid[0], grid[-1], 0.5, transform=ax.get_xaxis_transform())
     ax.fill_between(grid, mean - half, mean + half, color=SECOND, alpha=0.25, lw=0, label="95 % band between nodes")
     ax.plot(grid, mean, color=SECOND, lw=1.2, label="what is integrated")
     _draw_weighed(ax, x, values, rule.weights)
     beside = 0.01 * (grid[-1] - grid[0])  # so that a node at the end is not cut
     ax.set(ylim=(low - room, high + room), xlim=(grid[0] - beside, grid[-1] + beside))
-    ax.set_xlabel(found.names[0] if found.names else "x", fontsize=9)
-    ax.set_ylabel("value of the function", fontsize=9)
-    ax.set_title("The function at the nodes", fontsize=9, color=INK)
-
-
-def _draw_histogram_at_foot(ax: Any, draws: Array, grid: Array) -> None:
-    counts, edges = np.histogram(draws, np.linspace(grid[0], grid[-1], _BINS + 1))
-    look = {"color": FAINT, "alpha": 0.3, "lw": 0, "transform": ax.get_xaxis_transform()}
-    ax.stairs(0.5 * counts / counts.max(), edges, fill=True, label="distribution", **look)
+    name_axes(ax, found.names[0] if found.names else "x", "value of the function", "The function at the nodes")
 
 
 def _draw_weighed(ax: Any, x: Array, y: Array, w: Array) -> None:
@@ -275,6 +254,5 @@ def _draw_left_out(ax: Any, found: Integral, values: Array, j: int) -> None:
     if not inside.all():
         ax.plot(predicted[~inside], values[~inside], "o", color=ACCENT, ms=3.5, label="outside of their 95 %")
     ax.set(xlim=ends, ylim=ends)
-    ax.set_xlabel("predicted from all other nodes", fontsize=9)
-    ax.set_ylabel("value of the function", fontsize=9)
-    ax.set_title(f"Each node left out: {inside.mean():.0%} in their 95 %", fontsize=9, color=INK)
+    said = f"Each node left out: {percent(round(inside.mean(), 2))} in their 95 %"
+    name_axes(ax, "predicted from all other nodes", "value of the function", said)

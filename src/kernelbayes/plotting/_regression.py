@@ -11,17 +11,28 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
+from .._estimator import columns_in_order
+from .._summary import percent
 from .._typing import Array, ArrayLike
 from ..embeddings import PosteriorWarning
 from ..embeddings._weighted import level_of
-from ._style import FAINT, INK, SECOND, first_of_each, new_figure
+from ._chance import CHANCE, LEVELS, draw_expected_coverage, shares_by_chance
+from ._style import (
+    INK,
+    SECOND,
+    add_legend,
+    first_of_each,
+    name_axes,
+    new_figure,
+    without_spare,
+)
 
 # Panels beside each other, and pairs marked in each.
 _IN_A_ROW, _MOST_MARKS = 3, 500
 # How faint marks may get, and the share of the prior's variance explained below which the function is a guess.
 _FAINTEST, _LITTLE = 0.06, 0.05
-# Levels at which coverage is drawn, the share of cases that the band of chance holds, and targets that get a line each.
-_LEVELS, _CHANCE, _MOST_TARGETS = np.linspace(0.02, 0.98, 49), 0.95, 6
+# Targets that get a line each.
+_MOST_TARGETS = 6
 
 
 # -------------------------------------------------------------------------------------------------------- function
@@ -60,13 +71,13 @@ def function_band(
     true = _true_lines(truth, x, points, [line.x for line in lines], cuts)
     figure, axes = _panels(lines[0].mean.shape[1], len(cuts))
     for (row, i), ax in np.ndenumerate(axes):
-        _draw_line(ax, lines[i], row, float(norm.ppf(0.5 + level / 2)), f"{100 * level:g} % band")
+        _draw_line(ax, lines[i], row, float(norm.ppf(0.5 + level / 2)), f"{percent(level)} band")
         if true is not None:
             ax.plot(true[i][0], true[i][1][:, row], color=INK, lw=1.0, ls="--", label="truth")
         ax.set_xlim(lines[i].x[0], lines[i].x[-1])
     _draw_marks(model, axes, inputs)
-    _name_axes(model, axes, inputs)
-    figure.legend(*first_of_each(axes[0, 0]), frameon=False, fontsize=8, loc="outside upper left", ncols=5)
+    _name_panels(model, axes, inputs)
+    add_legend(figure, *first_of_each(axes[0, 0]), loc="outside upper left", ncols=5)
     return figure
 
 
@@ -105,9 +116,8 @@ def _cut(points: Array, j: int, resolution: int) -> Array:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Where little is known is drawn, so it need not be said; nor that arrays have no names."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), columns_in_order():
         warnings.simplefilter("ignore", PosteriorWarning)
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield
 
 
@@ -145,10 +155,7 @@ def _panels(targets: int, inputs: int) -> tuple[Any, Any]:
     down = -(-inputs // across) if targets == 1 else targets
     width = 7.0 if inputs == 1 else 1.0 + 3.6 * across
     figure, axes = new_figure(across, (width, 0.5 + 3.1 * down), rows=down, share_x=False)
-    axes = np.ravel(axes)
-    for spare in axes[targets * inputs :]:
-        figure.delaxes(spare)
-    return figure, axes[: targets * inputs].reshape(targets, inputs)
+    return figure, without_spare(axes, targets * inputs).reshape(targets, inputs)
 
 
 def _draw_line(ax: Any, line: _Line, row: int, reach: float, band: str) -> None:
@@ -174,7 +181,7 @@ def _draw_marks(model: Any, axes: Any, inputs: Array) -> None:
         ax.plot([], [], color=INK, ls="none", marker="|", ms=8, label="x of the pairs")
 
 
-def _name_axes(model: Any, axes: Any, inputs: Array) -> None:
+def _name_panels(model: Any, axes: Any, inputs: Array) -> None:
     targets, count = axes.shape
     width = model.X_.shape[1]
     names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(width)] if width > 1 else ["x"])
@@ -183,15 +190,15 @@ def _name_axes(model: Any, axes: Any, inputs: Array) -> None:
     held = "" if count == 1 else " (others at their medians)" if count > 2 else " (the other at its median)"
     for (row, i), ax in np.ndenumerate(axes):
         if row == targets - 1:
-            ax.set_xlabel(f"{names[inputs[i]]}{held}", fontsize=9)
+            name_axes(ax, f"{names[inputs[i]]}{held}")
         if i == 0 or (targets == 1 and i % _IN_A_ROW == 0):
-            ax.set_ylabel(of_target[row], fontsize=9)
+            name_axes(ax, y=of_target[row])
 
 
 # -------------------------------------------------------------------------------------------------------- coverage
 
 
-def coverage(model: Any, levels: ArrayLike = _LEVELS) -> Any:
+def coverage(model: Any, levels: ArrayLike = LEVELS) -> Any:
     """How often targets of the task lie in the intervals that all others predict for them, against the intervals' level.
 
     A line below the diagonal means intervals that are too narrow, one above it too wide. The grey band holds the share in
@@ -202,7 +209,7 @@ def coverage(model: Any, levels: ArrayLike = _LEVELS) -> Any:
         model: fitted, with `left_out()`, such as a `kb.TaskTransformedGP`.
         levels: of the intervals, between 0 and 1.
     """
-    from scipy.stats import binom, norm
+    from scipy.stats import norm
 
     check_is_fitted(model)
     levels = np.sort(np.ravel(_check.numbers(levels, "levels")))
@@ -213,15 +220,11 @@ def coverage(model: Any, levels: ArrayLike = _LEVELS) -> Any:
     covered = np.array([(level_of_each <= level).mean(0) for level in levels])
     count = len(mean)
     figure, ax = new_figure(1, (4.8, 4.4))
-    low, high = (binom.ppf(edge, count, levels) / count for edge in (0.5 - _CHANCE / 2, 0.5 + _CHANCE / 2))
-    ax.fill_between(levels, low, high, color=FAINT, alpha=0.25, lw=0, label=f"{100 * _CHANCE:g} % by chance, if right")
-    ax.plot([0, 1], [0, 1], color=FAINT, lw=1.0)
+    draw_expected_coverage(ax, levels, *shares_by_chance(levels, count), f"{percent(CHANCE)} by chance, if right")
     _draw_coverage(ax, levels, covered, getattr(model, "target_columns_", None))
-    ax.set(xlim=(0, 1), ylim=(0, 1.02))
-    ax.set_xlabel("level of the interval", fontsize=9)
-    ax.set_ylabel("share of targets inside", fontsize=9)
-    ax.set_title(f"{count:,} targets, each predicted from all others", fontsize=9, color=INK)
-    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    said = f"{count:,} targets, each predicted from all others"
+    name_axes(ax, "level of the interval", "share of targets inside", said)
+    add_legend(ax, loc="upper left")
     return figure
 
 

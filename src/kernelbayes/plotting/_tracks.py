@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._summary import percent
 from .._typing import Array
 from ..filters import Track
-from ._style import ACCENT, FAINT, INK, SECOND, first_of_each, new_figure
+from ._style import ACCENT, FAINT, INK, SECOND, add_legend, dots, first_of_each, name_axes, new_figure
 
 
 def track(track: Track, truth: Array | None = None, *, level: float = 0.9) -> Any:
@@ -30,15 +31,15 @@ def track(track: Track, truth: Array | None = None, *, level: float = 0.9) -> An
         if gaps:
             across = ax.get_xaxis_transform()
             ax.broken_barh(gaps, (0, 1), transform=across, color=FAINT, alpha=0.18, lw=0, label="no observation")
-        ax.fill_between(x, lower[:, j], upper[:, j], color=SECOND, alpha=0.3, lw=0, label=f"{level:.0%} interval")
-        ax.plot(x, mean[:, j], color=SECOND, lw=1.0 if fine else 1.6, label="mean", **_dots(len(track)))
+        ax.fill_between(x, lower[:, j], upper[:, j], color=SECOND, alpha=0.3, lw=0, label=f"{percent(level)} interval")
+        ax.plot(x, mean[:, j], color=SECOND, lw=1.0 if fine else 1.6, label="mean", **dots(len(track)))
         if truth is not None:
             ax.plot(x, truth[:, j], color=INK, lw=0.6 if fine else 0.9, label="truth")
-        ax.set_ylabel(track.names[j], fontsize=9)
+        name_axes(ax, y=track.names[j])
         ax.margins(x=0.01)
-    axes[-1].set_xlabel(label, fontsize=9)
+    name_axes(axes[-1], label)
     figure.align_ylabels(axes)
-    figure.legend(*first_of_each(axes[0]), frameon=False, fontsize=8, loc="outside upper right", ncols=4)
+    add_legend(figure, *first_of_each(axes[0]), loc="outside upper right", ncols=4)
     return figure
 
 
@@ -55,18 +56,17 @@ def track_plane(track: Track, truth: Array | None = None, *, level: float = 0.9)
         ax.add_patch(patch)
     if truth is not None:
         ax.plot(*truth.T, color=INK, lw=0.9, label="truth")
-    ax.plot(*mean.T, color=SECOND, lw=1.0 if len(track) > 300 else 1.6, label="mean", **_dots(len(track)))
+    ax.plot(*mean.T, color=SECOND, lw=1.0 if len(track) > 300 else 1.6, label="mean", **dots(len(track)))
     ax.plot(*mean[missing].T, ls="none", marker="o", ms=3.5, mfc="white", color=SECOND, label="no observation")
     ax.plot(*mean[0], ls="none", marker="o", ms=7, color=ACCENT, label="start")
     ax.plot(*mean[-1], ls="none", marker="s", ms=7, color=ACCENT, label="end")
     if 0.25 < np.ptp(mean[:, 0]) / max(np.ptp(mean[:, 1]), 1e-300) < 4.0:
         ax.set_aspect("equal", adjustable="box")
-    ax.set_xlabel(track.names[0], fontsize=9)
-    ax.set_ylabel(track.names[1], fontsize=9)
+    name_axes(ax, *track.names)
     handles, labels = first_of_each(ax)
     kept = [i for i, name in enumerate(labels) if name != "no observation" or missing.any()]
     shown = ([handles[i] for i in kept], [labels[i] for i in kept])
-    figure.legend(*shown, frameon=False, fontsize=8, loc="outside upper right", ncols=6)
+    add_legend(figure, *shown, loc="outside upper right", ncols=6)
     return figure
 
 
@@ -100,11 +100,6 @@ def _gaps(x: Array, observed: Array) -> list[tuple[float, float]]:
     return [(float(a), float(b - a)) for a, b in zip(starts, ends, strict=True)]
 
 
-def _dots(steps: int) -> dict[str, Any]:
-    """Markers where steps are few enough to be told apart."""
-    return {"marker": "o", "ms": 3.0} if steps <= 60 else {}
-
-
 def _ellipses(track: Track, level: float) -> list[Any]:
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Ellipse
@@ -117,7 +112,7 @@ def _ellipses(track: Track, level: float) -> list[Any]:
         (small, large), axes = np.linalg.eigh(np.outer(deviation, deviation) * _correlation(cov))
         along = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
         widths = size * np.sqrt(np.maximum([large, small], 0.0))
-        out.append(Ellipse(centre, *widths, angle=along, label=f"{level:.0%} ellipse", **faint))
+        out.append(Ellipse(centre, *widths, angle=along, label=f"{percent(level)} ellipse", **faint))
     return out
 
 

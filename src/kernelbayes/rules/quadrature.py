@@ -112,13 +112,11 @@ def left_out(problem: Problem, values: Array, penalty: Array, centred: bool = Fa
     With P the inverse of `K + diag(penalty)`, made blind to constants, the error is `(P y)_i / P_ii` and its variance
     `1 / P_ii` (Dubrule 1983), times the scale that fits all values.
     """
-    F, n = problem.nodes, len(values)
+    n = len(values)
     y = values.reshape(n, -1) - values.reshape(n, -1).mean(axis=0) * centred  # so that little cancels
     unit = np.abs(y).max(axis=0)
     unit = np.where(unit > 0, unit, 1.0)
-    floor = _LEAST_PENALTY * float((F * F).sum(1).mean())  # enough to be inverted
-    L = cholesky(F @ F.T + np.diag(np.maximum(penalty, floor)), "the Gram matrix of the nodes")
-    half = solve_lower(L, np.column_stack([np.eye(n), np.ones(n), y / unit]))
+    half = solve_lower(_factor(problem, penalty), np.column_stack([np.eye(n), np.ones(n), y / unit]))
     roots, ones, rest = half[:, :n], half[:, n], half[:, n + 1 :]
     diagonal = (roots * roots).sum(0)
     if centred:
@@ -129,6 +127,27 @@ def left_out(problem: Problem, values: Array, penalty: Array, centred: bool = Fa
     error = (roots.T @ rest) / diagonal[:, None]
     z = error * np.sqrt(diagonal[:, None] / np.where(size > 0, size, np.inf))
     return LeftOut(values - (unit * error).reshape(values.shape), 1.0 / np.sqrt(diagonal), z.reshape(values.shape))
+
+
+def between(
+    problem: Problem, values: Array, penalty: Array, across: Array, diagonal: Array, centred: bool = False
+) -> tuple[Array, Array]:
+    """Mean and standard deviation (g,), for a scale of one, at other points of a Gaussian process through values (n,).
+
+    From k(nodes, points) (n, g) and k(x, x) at the points (g,). A constant about which the process is, is taken as known.
+    """
+    half = solve_lower(_factor(problem, penalty), np.column_stack([across, np.ones(len(values)), values]))
+    roots, ones, rest = half[:, :-2], half[:, -2], half[:, -1]
+    constant = float(ones @ rest) / float(ones @ ones) if centred else 0.0
+    mean = constant + (rest - constant * ones) @ roots
+    return mean, np.sqrt(np.maximum(diagonal - (roots * roots).sum(0), 0.0))
+
+
+def _factor(problem: Problem, penalty: Array) -> Array:
+    """The Cholesky factor of `K + diag(penalty)`, with a penalty that is enough for one."""
+    F = problem.nodes
+    floor = _LEAST_PENALTY * float((F * F).sum(1).mean())
+    return cholesky(F @ F.T + np.diag(np.maximum(penalty, floor)), "the Gram matrix of the nodes")
 
 
 class Size(NamedTuple):

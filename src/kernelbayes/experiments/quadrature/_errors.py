@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...integration import QuadratureRule
+from ...integration._aim import Aim
 from ...integration._nodes import NODES, Plan
-from ...integration._source import Aim, read_source
+from ...integration._reading import read_source
 from ...rules.quadrature import importance
 from .._study import Runs, Study
 from ._examples import DRAWN, EXAMPLES, METHODS, OTHERS, SWEEPS
