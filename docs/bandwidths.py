@@ -1,23 +1,25 @@
-"""How near the default bandwidth of a density is to the best one: the table of the guide to decoding, from a run.
+"""How near the default bandwidth of a density is to the best one: the measurements behind a table of the guide.
+
+    python docs/bandwidths.py
 
 Samples and rules lead to weights of five kinds, whose true densities are known. For each, the integrated squared error of
-`density` is compared with that at the best of many bandwidths.
+`density` is compared with that at the best of many bandwidths. The record is `docs/results/bandwidths.json`.
 """
 
 from __future__ import annotations
 
-import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from results import keep_own
 from scipy import stats
 
 import kernelbayes as kb
 
-_SIZES = (100, 400)
+_SIZES, _SEED = (100, 400), 0
 _GRID = np.linspace(-8.0, 8.0, 801)
 _BANDWIDTHS = np.geomspace(0.03, 1.5, 30)
 # From one to three humps.
@@ -102,16 +104,24 @@ def _excess(case: _Case) -> list[float]:
     return [max(error(bandwidth) / best, 1.0) for bandwidth in (scott(case.found), None)]
 
 
-def write_all(out: Path) -> None:
-    """Write the table: geometric means over targets and sizes."""
-    rows = ["| weights | Scott's rule, absolute weights | default |", "|---|---:|---:|"]
+def measure() -> list[dict[str, Any]]:
+    """A row for each kind of weights: geometric means over targets and sizes."""
+    rows = []
     for name, draw in _WEIGHTS.items():
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(_SEED)
         multiples = np.array([_excess(case) for n in _SIZES for case in draw(n, rng)])
         by_scott, by_default = np.exp(np.log(multiples).mean(0))
-        rows.append(f"| {name} | {by_scott:.1f} | {by_default:.1f} |")
-    (out / "bandwidths.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        rows.append({"weights": name, "Scott's rule, absolute weights": float(by_scott), "default": float(by_default)})
+    return rows
 
 
 if __name__ == "__main__":
-    write_all(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "generated")
+    begin = time.perf_counter()
+    keep_own(
+        "bandwidths",
+        [{"title": "Integrated squared error, in multiples of the error at the best bandwidth", "rows": measure()}],
+        "Geometric means over five targets from one to three humps, or three readings of a sensor.",
+        {"points": list(_SIZES), "bandwidths": len(_BANDWIDTHS)},
+        _SEED,
+        begin,
+    )

@@ -9,7 +9,6 @@ from types import ModuleType
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-import bandwidths  # noqa: E402
 import excerpts  # noqa: E402
 import figures  # noqa: E402
 import gallery  # noqa: E402
@@ -67,7 +66,6 @@ def prepare(app: object) -> None:
     logging.getLogger("jax").setLevel(logging.WARNING)  # it reports which accelerators are not there
     check_reference()
     figures.draw_all(HERE / "generated")
-    bandwidths.write_all(HERE / "generated")
     results.write_all(HERE / "generated")
     vocabulary.write_all(HERE / "generated")
     excerpts.write_all(HERE / "generated")

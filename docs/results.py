@@ -12,11 +12,17 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import jax
+import numpy as np
+import scipy
 
 from kernelbayes.experiments import EXPERIMENTS, Estimate
 from kernelbayes.experiments._result import _text
@@ -37,6 +43,25 @@ def keep(folder: Path, records: Path = RECORDS) -> list[Path]:
             kept.append(records / source.name)
             kept[-1].write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return kept
+
+
+def keep_own(name: str, tables: Sequence[Any], note: str, settings: Mapping[str, Any], seed: int, start: float) -> None:
+    """Keep what a script of this folder has measured since `start`, in the form of an experiment's record."""
+    record = {
+        "tables": tables,
+        "claims": [],
+        "notes": [note],
+        "settings": settings,
+        "seed": seed,
+        "seconds": time.perf_counter() - start,
+        "seconds_of_repeats": None,
+        "versions": {
+            "python": platform.python_version(),
+            **{module.__name__: module.__version__ for module in (np, scipy, jax)},
+        },
+    }
+    text = json.dumps(record, indent=1, allow_nan=False)
+    (RECORDS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def write_all(out: Path, records: Path = RECORDS) -> None:
