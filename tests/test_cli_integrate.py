@@ -240,5 +240,7 @@ def test_kernels_in_words():
 def test_a_function_of_one_number_that_has_no_names(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "one.toml").write_text('[parameters.x]\ndistribution = "norm"\n')
-    assert main("integrate --integrand math:exp --distribution one.toml --n 20 --out found".split()) == 0
+    assert (
+        main(["integrate", "--integrand", "math:exp", "--distribution", "one.toml", "--n", "20", "--out", "found"]) == 0
+    )
     assert "found   1.648" in capsys.readouterr().out

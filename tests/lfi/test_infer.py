@@ -352,6 +352,13 @@ def test_an_observation_outside_the_simulations_is_told():
     assert "level = 30" in found.problems[0]
 
 
+def test_kernel_abc_tells_of_an_observation_that_resembles_no_simulation():
+    prior, theta, x, _, _ = gaussian(200, 0)
+    with pytest.warns(kb.PosteriorWarning, match="the observation resembles no simulation") as said:
+        kb.infer(parameters=theta, outputs=x, prior=prior, observed=[1e4], method="k-abc", random_state=0)
+    assert len(said) == 1
+
+
 def test_a_gap_between_the_simulations_is_told():
     rng = np.random.default_rng(0)
     prior = kb.Prior(mu=(-3, 3))
@@ -394,8 +401,10 @@ def test_few_draws_of_a_chain_are_told_once_and_as_draws():
         found = kb.infer(
             lambda mu, rng: rng.normal(mu, 1.0), prior, 0.5, simulations=100, method="synthetic", random_state=0
         )
-    assert found.ess < 5.5 and not any("resemble" in problem for problem in found.problems)
-    assert len(found.problems) == 1 and "chain" in str(caught[0].message)
+    assert found.ess < 5.5
+    assert not any("resemble" in problem for problem in found.problems)
+    assert len(found.problems) == 1
+    assert "chain" in str(caught[0].message)
 
 
 def test_an_optimum_on_a_bound_is_told(monkeypatch):

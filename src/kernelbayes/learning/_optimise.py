@@ -142,12 +142,14 @@ def _compiled(objective: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _one_number(found: Any) -> Any:
-    """What an objective returned, if it is one real number; JAX may be tracing it, so that only its type can be looked at."""
+    """What an objective returned, if it is one real number; where JAX is tracing it, only its type can be looked at."""
     dtype = getattr(found, "dtype", None)
     real = isinstance(found, float) if dtype is None else jax.dtypes.issubdtype(dtype, np.floating)
     if real and np.ndim(found) == 0:
         return found
-    got = _check.given_instead(found, type) if dtype is None else f"an array of shape {np.shape(found)} and dtype {dtype}"
+    got = (
+        _check.given_instead(found, type) if dtype is None else f"an array of shape {np.shape(found)} and dtype {dtype}"
+    )
     raise TypeError(f"objective must return one real number, such as jnp.sum(...), but returned {got}")
 
 
