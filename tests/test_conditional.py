@@ -559,3 +559,8 @@ class TestFarFromTheTrainingPoints:
         model = kb.ConditionalEmbedding(kb.Delta(), reg=1e-3).fit(list("aabbcc"), [1.0, 1.0, 2.0, 2.0, 3.0, 3.0])
         with pytest.warns(kb.PosteriorWarning, match="at 1 of 2 points"):
             assert model.predict(["a", "z"])[1] == pytest.approx(2.0)
+
+
+def test_ragged_targets_are_refused_by_name():
+    with pytest.raises(ValueError, match="y has rows of different lengths"):
+        kb.ConditionalEmbedding().fit(np.zeros((3, 1)), [1.0, 2.0, [3.0, 4.0]])

@@ -151,7 +151,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         if Y is None:
             raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None")
         if self.target_kernel is None:
-            if np.asarray(Y).dtype.kind in "US":
+            if _check.table(Y, "y").dtype.kind in "US":
                 raise ValueError("y holds strings; for labels pass target_kernel=kb.Delta()")
             Y = check_array(Y, dtype="numeric", ensure_2d=False, input_name="y")
         self._vector_target = np.ndim(Y) == 1

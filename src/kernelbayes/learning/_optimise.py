@@ -144,7 +144,7 @@ def _compiled(objective: Callable[..., Any]) -> Callable[..., Any]:
 def _one_number(found: Any) -> Any:
     """What an objective returned, if it is one real number; where JAX is tracing it, only its type can be looked at."""
     dtype = getattr(found, "dtype", None)
-    real = isinstance(found, float) if dtype is None else jax.dtypes.issubdtype(dtype, np.floating)
+    real = isinstance(found, float) if dtype is None else jax.numpy.issubdtype(dtype, np.floating)
     if real and np.ndim(found) == 0:
         return found
     got = (
