@@ -295,6 +295,25 @@ class TestPriorFile:
             ('[parameters.a]\ndistribution = "lognorm"', "lognorm needs s"),
             ('[parameters.a]\ndistribution = "norm"\nmean = 1', "norm has no 'mean'; it has loc, scale"),
             ('[parameters.a]\ndistribution = "poisson"\nmu = 1\nscale = 2', "poisson has no 'scale'; it has mu, loc"),
+            (
+                '[parameters.a]\ndistribution = "norm"\nsclae = 1',
+                "no 'sclae'; it has loc, scale; did you mean 'scale'?",
+            ),
+            (
+                '[parameters.a]\ndistribution = "uniform"\nlow = 1\nhihg = 2',
+                "or low and high; did you mean 'high'?",
+            ),
+            ("[parameters.a]\nbonds = [0, 1]", "no bounds; it has bonds; did you mean 'bounds'?"),
+            (
+                '[parameters.a]\ndistrbution = "norm"\nscale = 1',
+                "it has distrbution, scale; did you mean 'distribution'?",
+            ),
+            ("[parameters.a]\nbounds = [0, 1]\nscael = 2", "go with nothing else; scael is given as well"),
+            ("[parametres.a]\nbounds = [0, 1]", "it has parametres; did you mean 'parameters'?"),
+            (
+                "[parameters]\na = [0, 1]\n[parameter]\nb = [0, 1]",
+                "outside of [parameters]; did you mean 'parameters'?",
+            ),
             ('[parameters.a]\ndistribution = "norm"\nloc = "1"', "loc must be a number, got '1' in quotes"),
             ('[parameters.a]\ndistribution = "norm"\nloc = inf', "loc must be a number, got inf"),
             ('[parameters.a]\ndistribution = "norm"\nscale = -1', "norm does not exist for scale = -1"),

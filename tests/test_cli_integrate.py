@@ -235,3 +235,12 @@ def test_kernels_in_words():
     assert in_words(matern, ["a", "b"]) == "Matern, lengthscale 2 of a, 0.5 of b"
     assert in_words(3.0 * kb.Gaussian([1.0, 4.0]), ["a", "b"]) == "Gaussian, lengthscale 1 of a, 4 of b"
     assert in_words(kb.Linear(), ["a"]) == "Linear"
+
+
+def test_a_function_of_one_number_that_has_no_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.toml").write_text('[parameters.x]\ndistribution = "norm"\n')
+    assert (
+        main(["integrate", "--integrand", "math:exp", "--distribution", "one.toml", "--n", "20", "--out", "found"]) == 0
+    )
+    assert "found   1.648" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -497,3 +498,69 @@ def test_network_as_features():
     model = kb.ConditionalEmbedding(features=kb.Neural(network)).fit(X, Y)
     assert model.features_.rank == 16
     assert model.predict(X_new).shape == (T, 2)
+
+
+class TestFarFromTheTrainingPoints:
+    READ: ClassVar = {
+        "predict": lambda model, x: model.predict(x),
+        "embed": lambda model, x: model.embed(x[-1]),
+        "weights": lambda model, x: model.weights(x),
+        "expect": lambda model, x: model.expect(lambda y: y[:, 0], x),
+        "quantile": lambda model, x: model.quantile(x, 0.5),
+        "interval": lambda model, x: model.interval(x),
+    }
+
+    @pytest.fixture
+    def model(self):
+        rng = np.random.default_rng(0)
+        x = rng.uniform(-2, 2, (200, 1))
+        return kb.ConditionalEmbedding(random_state=0).fit(x, np.sin(3 * x[:, 0]) + 0.1 * rng.normal(size=200))
+
+    @pytest.mark.parametrize("read", READ)
+    def test_is_told(self, model, read):
+        far, at = np.array([[0.0], [1.9], [50.0]]), "1 of 1" if read == "embed" else "1 of 3"
+        with pytest.warns(kb.PosteriorWarning, match=f"^at {at} points x lies outside the training x") as said:
+            self.READ[read](model, far)
+        assert len(said) == 1
+        assert said[0].filename == __file__ or read == "interval"
+
+    @pytest.mark.parametrize("read", READ)
+    def test_nothing_is_told_within_them_or_next_to_them(self, model, read):
+        self.READ[read](model, np.linspace(-2.1, 2.1, 43)[:, None])
+
+    @pytest.mark.parametrize(
+        ("kernel", "features"),
+        [
+            (kb.Gaussian(1.0), kb.Exact()),
+            (3.0 * kb.Laplace(1.0), kb.Exact()),  # of full rank
+            (kb.Gaussian(1.0), kb.IncompleteCholesky(30)),
+            (kb.Gaussian(1.0), kb.Subspace(50)),
+        ],
+    )
+    def test_is_told_on_every_representation_by_landmarks(self, kernel, features):
+        x = np.random.default_rng(0).normal(size=(100, 2))
+        model = kb.ConditionalEmbedding(kernel, features=features, reg=1e-3, random_state=0).fit(x, x[:, 0])
+        model.predict(x)
+        with pytest.warns(kb.PosteriorWarning, match="at 100 of 100 points"):
+            assert model.predict(x + 30.0) == pytest.approx(x[:, 0].mean())
+
+    def test_a_kernel_that_reaches_everywhere_is_quiet(self):
+        x = np.random.default_rng(0).normal(size=(100, 2))
+        model = kb.ConditionalEmbedding(kb.Linear(), reg=1e-6).fit(x, x[:, 0])
+        assert model.predict([[100.0, 0.0], [0.0, 0.0]])[0] == pytest.approx(100.0, rel=1e-2)
+
+    def test_weights_that_vanish_are_told_as_such(self):
+        x = np.random.default_rng(0).normal(size=(50, 1))
+        model = kb.ConditionalEmbedding(kb.Gaussian(0.5), reg=1e-3, intercept=False).fit(x, x[:, 0])
+        with pytest.warns(kb.PosteriorWarning, match="all weights are near zero there"):
+            assert abs(model.weights([[30.0]])).max() < 1e-10
+
+    def test_a_label_that_was_never_seen_is_told(self):
+        model = kb.ConditionalEmbedding(kb.Delta(), reg=1e-3).fit(list("aabbcc"), [1.0, 1.0, 2.0, 2.0, 3.0, 3.0])
+        with pytest.warns(kb.PosteriorWarning, match="at 1 of 2 points"):
+            assert model.predict(["a", "z"])[1] == pytest.approx(2.0)
+
+
+def test_ragged_targets_are_refused_by_name():
+    with pytest.raises(ValueError, match="y has rows of different lengths"):
+        kb.ConditionalEmbedding().fit(np.zeros((3, 1)), [1.0, 2.0, [3.0, 4.0]])

@@ -642,3 +642,14 @@ class TestBadInput:
                 model = kb.DensityRatio(alpha=alpha, random_state=0).fit(change(T), change(Z))
             assert np.isfinite(model(change(Z))).all()
             assert np.isfinite(model.weights_).all()
+
+
+def test_a_regulariser_below_rounding_divides_by_no_zero():
+    """A numerator of equal points has all of M's leverage to itself."""
+    numerator, denominator = np.full((12, 1), 0.3), np.random.default_rng(0).normal(size=(12, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = kb.DensityRatio(kb.Matern(2.5, 0.9), reg=1e-60, alpha=0.9).fit(numerator, denominator)
+    assert np.isfinite(model.score_)
+    assert np.isfinite(model.predict(denominator)).all()

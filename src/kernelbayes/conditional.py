@@ -25,7 +25,9 @@ from .embeddings import (
     evaluate_function,
     mean_coordinates,
     quantiles,
+    share_seen,
     tails,
+    tell_outside,
 )
 from .features import Recipe, Streamed, default_recipe, kernel_for, represent
 from .kernels import Gaussian, Kernel
@@ -67,6 +69,9 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
             of the representation.
         tuning_: the record of the optimiser, or None where it was not needed. Beyond 1,024 pairs its regulariser is that for
             1,024 of them, and `reg_` is chosen again by hold-out on all.
+
+    Warns with `kb.PosteriorWarning` where x is so far from the training x that the kernel sees none of them, and y is
+    taken to be distributed as all y are (without an intercept, all weights are near zero there).
 
     Song et al. (2009); Hsu (2019), section 2.6; Gebhardt et al. (2015), section 3.1 for `features=kb.Subspace(...)`.
 
@@ -145,7 +150,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         if Y is None:
             raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None")
         if self.target_kernel is None:
-            if np.asarray(Y).dtype.kind in "US":
+            if _check.table(Y, "y").dtype.kind in "US":
                 raise ValueError("y holds strings; for labels pass target_kernel=kb.Delta()")
             Y = check_array(Y, dtype="numeric", ensure_2d=False, input_name="y")
         self._vector_target = np.ndim(Y) == 1
@@ -204,10 +209,27 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
     def _complete(self, weights: Array, total: Any = 1.0) -> Array:
         return conditional.complete(weights, total) if self.intercept else weights
 
+    def _look(self, X: Array, stacklevel: int = 3) -> Array:
+        """Coordinates of points, and a warning where they lie far from all that were learned from."""
+        F = self.features_._coordinates(X)
+        there = "y is distributed as all y are" if self.intercept else "all weights are near zero"
+        what = f"the training x: under kernel_ it resembles none of them, and {there} there."
+        tell_outside(self._seen(X, F), what, stacklevel=stacklevel)
+        return F
+
+    def _seen(self, X: Array, F: Array) -> Array:
+        if not isinstance(self._gram, Dense):
+            return share_seen(self.kernel_, X, F)
+        there = np.maximum(self.kernel_._diag(self.X_), _check.SMALLEST)  # coordinates are values of the kernel itself
+        return share_seen(self.kernel_, X, np.abs(F / np.sqrt(there)).max(1, keepdims=True))
+
+    def _weights(self, X: Any) -> Array:
+        F = self._look(self._points(X), stacklevel=4)
+        return self._complete(conditional.weights(self._gram, self.factor_, F))
+
     def weights(self, X: ArrayLike) -> Array:
         """Weights (t, n) on the training y, one row for each of t points."""
-        coordinates = self.features_._coordinates(self._points(X))
-        return self._complete(conditional.weights(self._gram, self.factor_, coordinates))
+        return self._weights(X)
 
     def embed(self, x: ArrayLike) -> MeanEmbedding:
         """The embedding of y at one point x, given as (d,) or (1, d)."""
@@ -215,7 +237,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         if hasattr(self, "n_features_in_") or self.X_.ndim > 2:
             x = np.asarray(x)
             x = x[None] if x.ndim == self.X_.ndim - 1 else x
-        weights = self.weights(x)
+        weights = self._weights(x)
         if len(weights) != 1:
             raise ValueError(f"embed takes one point, got {len(weights)}; use weights, expect or predict for several")
         return MeanEmbedding(self.Y_, weights[0], self.target_kernel_)
@@ -230,14 +252,14 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         values = evaluate_function(f, self.Y_)
         X = self._points(X)
         offset = values.mean(0) if self.intercept else np.zeros(values.shape[1:])
-        return offset + self.features_._coordinates(X) @ solve(self.factor_, self._gram.gather(values - offset))
+        return offset + self._look(X) @ solve(self.factor_, self._gram.gather(values - offset))
 
     def predict(self, X: ArrayLike) -> Array:
         """E[Y | x] at each point: (t,) or (t, p) as Y was."""
         X = self._points(X)
         if not self._has_mean():
             raise ValueError("Y does not hold vectors, so it has no mean; use expect with a function of Y")
-        out = self.offset_ + self.features_._coordinates(X) @ self.coef_
+        out = self.offset_ + self._look(X) @ self.coef_
         return out[:, 0] if self._vector_target else out
 
     def quantile(self, X: ArrayLike, q: ArrayLike) -> Array:
@@ -245,7 +267,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
 
         The last dimension is dropped where Y was flat.
         """
-        weights = self.weights(X)
+        weights = self._weights(X)
         if not self._has_mean():
             raise ValueError("Y does not hold vectors, so it has no quantiles")
         weights = weights / weights.sum(1, keepdims=True)

@@ -225,7 +225,52 @@ def test_bad_input(arguments, said):
 
 def test_a_function_of_one_point_where_many_come():
     with pytest.raises(SimulationError, match="vectorised=False"):
-        kb.integrate(lambda x: float(x[0]) if x.ndim == 1 else float(x), stats.norm(), 20)
+        kb.integrate(lambda x: np.sum(x**2), [stats.norm(), stats.norm()], 20)
+
+
+@pytest.mark.filterwarnings("ignore::kernelbayes.QuadratureWarning")
+@pytest.mark.parametrize("vectorised", [True, False])
+@pytest.mark.parametrize(
+    ("f", "distribution", "vectorised_f"),
+    [
+        (math.exp, stats.norm(), lambda X: np.exp(X[:, 0])),
+        (lambda x: math.exp(x[0]), stats.norm(), lambda X: np.exp(X[:, 0])),
+        (lambda a: math.exp(a), {"a": stats.norm()}, lambda X: np.exp(X[:, 0])),
+        (lambda a, b: math.exp(a) + b, {"a": stats.norm(), "b": (0, 1)}, lambda a, b: np.exp(a) + b),
+        (lambda x: math.exp(x[0]) + x[1], [stats.norm(), stats.uniform()], lambda X: np.exp(X[:, 0]) + X[:, 1]),
+        (
+            lambda x: {"up": math.exp(x), "down": math.exp(-x)},
+            stats.norm(),
+            lambda X: {"up": np.exp(X[:, 0]), "down": np.exp(-X[:, 0])},
+        ),
+    ],
+)
+def test_a_function_of_single_numbers_is_called_with_each(f, distribution, vectorised_f, vectorised):
+    """Also beyond the first batch, of which the last has a single point."""
+    given = {"distribution": distribution, "n": 101, "random_state": 0}
+    found, wanted = kb.integrate(f, vectorised=vectorised, **given), kb.integrate(vectorised_f, **given)
+    np.testing.assert_allclose(found.values, wanted.values, rtol=1e-12)
+    assert not found.failures
+    assert found.outputs == wanted.outputs
+
+
+@pytest.mark.filterwarnings("ignore::kernelbayes.QuadratureWarning")  # of a kink
+def test_a_function_that_compares_single_numbers_is_called_with_each():
+    found = kb.integrate(lambda x: x if x > 0 else 0.0, stats.norm(), 101, random_state=0)
+    np.testing.assert_array_equal(found.values, np.maximum(found.rule.points[:, 0], 0.0))
+
+
+def test_a_function_of_single_numbers_is_called_with_each_in_processes():
+    found = kb.integrate(math.exp, stats.norm(), 12, vectorised=False, executor=1, random_state=0)
+    np.testing.assert_allclose(found.values, np.exp(found.rule.points[:, 0]))
+
+
+@pytest.mark.filterwarnings("ignore::kernelbayes.QuadratureWarning")
+def test_points_at_which_a_function_of_single_numbers_fails_are_left_out():
+    with pytest.warns(kb.SimulationWarning, match="math domain error|positive input"):
+        found = kb.integrate(lambda x: math.log(x), stats.norm(2.0, 1.0), 60, random_state=0)
+    assert 0 < len(found.failures) < 10
+    assert (found.rule.points > 0).all()
 
 
 # ------------------------------------------------------------------------------------------------ learned kernels
@@ -433,7 +478,7 @@ def test_what_is_said_of_a_function_that_fails():
     with pytest.raises(SimulationError, match="f returned 19 values for 20 points"):
         kb.integrate(lambda x: np.cos(x[1:, 0]), stats.norm(), 20)
     with pytest.raises(SimulationError, match=r"array x of shape \(1,\): its number is x\[0\]"):
-        kb.integrate(lambda x: math.cos(x), stats.norm(), 20, vectorised=False)
+        kb.integrate(lambda x: x["height"], stats.norm(), 20, vectorised=False)
     with pytest.warns(kb.SimulationWarning, match="20 points failed as a whole: .*again with each point by itself"):
         kb.integrate(lambda x: np.cos(x).T, stats.norm(), 20, random_state=0)
 

@@ -403,3 +403,19 @@ def test_one_compilation_serves_problems_of_one_shape():
     for target in (2.0, 3.0):
         kb.minimise(objective, kb.Gaussian(1.0), (np.array(target),))
     assert len(traces) == 1
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("a", "str"),
+        (None, "NoneType"),
+        (3, "int"),
+        (["a", "b"], "list"),
+        (np.ones(2), r"an array of shape \(2,\) and dtype float64"),
+        (np.complex128(1j), "dtype complex128"),
+    ],
+)
+def test_an_objective_that_returns_no_number_is_refused_by_name(returned, said):
+    with pytest.raises(TypeError, match=f"^objective must return one real number.*{said}"):
+        kb.minimise(lambda kernel: returned, kb.Gaussian(1.0))

@@ -1,6 +1,8 @@
 """Inference against posteriors that are known, and everything a user may get wrong."""
 
+import dataclasses
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from scipy import stats
 
 import kernelbayes as kb
 from kernelbayes.lfi import IidEpsilon, MMDEpsilon, SpatioTemporalEpsilon
+from kernelbayes.lfi._infer import LEARNING
 
 NOISE = 0.4
 
@@ -212,7 +215,10 @@ def test_relevance_finds_the_statistic_that_matters():
     table = found.relevance()
     assert next(iter(table)) == "level"
     assert table["level"]["relevance"] > 2 * table["junk"]["relevance"]
-    isotropic = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[0.0, 1.0, 0.0], ard=False, random_state=0)
+    with pytest.warns(kb.PosteriorWarning, match="only about 5"):  # junk counts as much as the rest
+        isotropic = kb.infer(
+            parameters=theta, outputs=x, prior=prior, observed=[0.0, 1.0, 0.0], ard=False, random_state=0
+        )
     assert found.details["score"] > isotropic.details["score"]
 
 
@@ -346,6 +352,13 @@ def test_an_observation_outside_the_simulations_is_told():
     assert "level = 30" in found.problems[0]
 
 
+def test_kernel_abc_tells_of_an_observation_that_resembles_no_simulation():
+    prior, theta, x, _, _ = gaussian(200, 0)
+    with pytest.warns(kb.PosteriorWarning, match="the observation resembles no simulation") as said:
+        kb.infer(parameters=theta, outputs=x, prior=prior, observed=[1e4], method="k-abc", random_state=0)
+    assert len(said) == 1
+
+
 def test_a_gap_between_the_simulations_is_told():
     rng = np.random.default_rng(0)
     prior = kb.Prior(mu=(-3, 3))
@@ -359,6 +372,39 @@ def test_few_simulations_near_the_observation_are_told():
     prior, theta, x, y, _ = gaussian(100, 0)
     with pytest.warns(kb.PosteriorWarning, match="simulations resemble the observation"):
         kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, epsilon=0.002, random_state=0)
+
+
+@pytest.mark.parametrize("method", sorted(LEARNING))
+@pytest.mark.parametrize(("ess", "told"), [(4.2, True), (5.0, True), (5.4, True), (5.6, False)])
+def test_what_is_shown_as_five_simulations_is_told_by_every_method_that_counts_them(monkeypatch, method, ess, told):
+    prior, theta, x, y, _ = gaussian(60, 0)
+    found_by = LEARNING[method]
+    monkeypatch.setitem(LEARNING, method, lambda problem: dataclasses.replace(found_by(problem), ess=ess))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method=method, random_state=0)
+    assert any(f"only about {ess} simulations resemble" in problem for problem in found.problems) == told
+
+
+def test_a_posterior_on_five_accepted_simulations_is_told():
+    prior, theta, x, y, _ = gaussian(100, 0)
+    with pytest.warns(kb.PosteriorWarning, match="only about 5.0 simulations resemble"):
+        found = kb.infer(
+            parameters=theta, outputs=x, prior=prior, observed=y, method="rejection", accept=0.05, random_state=0
+        )
+    assert len(found.problems) == 1
+
+
+def test_few_draws_of_a_chain_are_told_once_and_as_draws():
+    prior = kb.Prior(mu=(-3, 3))
+    with pytest.warns(kb.PosteriorWarning) as caught:
+        found = kb.infer(
+            lambda mu, rng: rng.normal(mu, 1.0), prior, 0.5, simulations=100, method="synthetic", random_state=0
+        )
+    assert found.ess < 5.5
+    assert not any("resemble" in problem for problem in found.problems)
+    assert len(found.problems) == 1
+    assert "chain" in str(caught[0].message)
 
 
 def test_an_optimum_on_a_bound_is_told(monkeypatch):

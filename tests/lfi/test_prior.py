@@ -194,3 +194,33 @@ def test_multivariate_distributions_with_draws_and_density():
 def test_mistakes_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        stats.norm(2, 3),
+        stats.lognorm(0.5),
+        stats.gamma(2),
+        stats.beta(2, 3),
+        stats.expon(1),
+        stats.truncnorm(-1, 2),
+        stats.loguniform(1e-3, 1),
+        stats.poisson(3),
+        (0, 5),
+    ],
+)
+@pytest.mark.parametrize("far", [40.0, 1e16, 1e100])
+def test_coordinates_farther_than_any_tail_has_digits_lead_into_the_support(given, far):
+    prior = kb.Prior(a=given)
+    theta = prior.from_gaussian([[-far], [0.0], [far]])
+    assert np.isfinite(theta).all()
+    assert prior.contains(theta).all()
+    assert (np.diff(theta[:, 0]) > 0).all()
+
+
+@pytest.mark.parametrize("given", [stats.cauchy(), stats.levy(), stats.pareto(0.5), stats.t(1)])
+def test_coordinates_in_the_tails_of_heavy_priors_stay_finite(given):
+    theta = kb.Prior(a=given).from_gaussian([[-1e16], [0.0], [1e16]])
+    assert np.isfinite(theta).all()
+    assert (np.diff(theta[:, 0]) > 0).all()

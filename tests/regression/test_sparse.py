@@ -436,3 +436,20 @@ def test_mistakes_in_use_are_named():
         model.predict(NEW, return_std=True, return_cov=True)
     with pytest.raises(ValueError, match="3 features"):
         model.predict(np.ones((2, 3)))
+
+
+def test_far_from_all_points_is_told():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (500, 1))
+    y = 5.0 + np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=500)
+    model = kb.SparseRegression(points=10, random_state=0).fit(X, y)
+    model.predict(np.linspace(-3.1, 3.1, 50)[:, None])
+    for read in (model.predict, model.sample):
+        with pytest.warns(
+            kb.PosteriorWarning, match="^at 1 of 2 points x lies outside the reach of all points_"
+        ) as said:
+            read([[0.0], [60.0]])
+        assert len(said) == 1
+        assert said[0].filename == __file__
+    with pytest.warns(kb.PosteriorWarning):
+        assert model.predict([[60.0]]) == pytest.approx(y.mean())

@@ -14,6 +14,7 @@ from __future__ import annotations
 import difflib
 import math
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +67,19 @@ def _parameters(path: str) -> dict[str, Any]:
         raise Refusal(f"{path} is not TOML: {reason}") from None
     given = content.get("parameters")
     if not isinstance(given, dict) or not given:
-        found = f"; it has {', '.join(content)}" if content else ""
+        found = f"; it has {', '.join(content)}{_meant(content, ['parameters'])}" if content else ""
         raise Refusal(f"{path} has no table [parameters.NAME] for any parameter{found}")
     if len(content) > 1:
         other = next(name for name in content if name != "parameters")
-        raise Refusal(f"{path} has {other!r} outside of [parameters]; write [parameters.{other}] if it is a parameter")
+        hint = _meant([other], ["parameters"]) or f"; write [parameters.{other}] if it is a parameter"
+        raise Refusal(f"{path} has {other!r} outside of [parameters]{hint}")
     return given
+
+
+def _meant(words: Iterable[str], known: list[str]) -> str:
+    """A question for the known word that is nearest to the first of some that has any near it."""
+    close = [near for word in words for near in difflib.get_close_matches(word.lower(), known, n=1)]
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _distribution(entry: Any, where: str) -> Any:
@@ -88,8 +96,10 @@ def _distribution(entry: Any, where: str) -> Any:
             )
         return _bounds(entry["bounds"], where)
     if "distribution" not in entry:
-        raise Refusal(f'{where}: it has no distribution, such as "norm", and no bounds')
+        found = f"; it has {', '.join(entry)}{_meant(entry, ['distribution', 'bounds'])}" if entry else ""
+        raise Refusal(f'{where}: it has no distribution, such as "norm", and no bounds{found}')
     family = _family(entry["distribution"], where)
+    _refuse_unknown(family, [key for key in entry if key != "distribution"], where)
     numbers = {key: _number(value, key, where) for key, value in entry.items() if key != "distribution"}
     return _frozen(family, _without_ends(family.name, numbers, where), where)
 
@@ -113,9 +123,21 @@ def _family(name: Any, where: str) -> Any:
         return found
     known = [k for k in dir(stats) if isinstance(getattr(stats, k), (stats.rv_continuous, stats.rv_discrete))]
     usual = _CALLED.get(name.lower().replace(" ", "-").replace("_", "-"))
-    close = [usual] if usual else difflib.get_close_matches(name.lower(), known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+    hint = _meant([usual or name], known)
     raise Refusal(f"{where}: scipy.stats has no distribution {name!r}{hint}")
+
+
+def _shapes(family: Any) -> list[str]:
+    return [name.strip() for name in family.shapes.split(",")] if family.shapes else []
+
+
+def _refuse_unknown(family: Any, keys: list[str], where: str) -> None:
+    known = [*_shapes(family), "loc", *([] if hasattr(family, "pmf") else ["scale"])]
+    ends = ["low", "high"] if family.name in _BOUNDED else []
+    for key in keys:
+        if key not in known + ends:
+            listed = ", ".join(known) + ", or low and high" * bool(ends)
+            raise Refusal(f"{where}: {family.name} has no {key!r}; it has {listed}{_meant([key], known + ends)}")
 
 
 def _number(value: Any, key: str, where: str) -> float:
@@ -140,13 +162,7 @@ def _without_ends(family: str, numbers: dict[str, float], where: str) -> dict[st
 
 
 def _frozen(family: Any, numbers: dict[str, float], where: str) -> Any:
-    shapes = [name.strip() for name in family.shapes.split(",")] if family.shapes else []
-    known = [*shapes, "loc", *([] if hasattr(family, "pmf") else ["scale"])]
-    for key in numbers:
-        if key not in known:
-            ends = ", or low and high" if family.name in _BOUNDED else ""
-            raise Refusal(f"{where}: {family.name} has no {key!r}; it has {', '.join(known)}{ends}")
-    missing = [name for name in shapes if name not in numbers]
+    missing = [name for name in _shapes(family) if name not in numbers]
     if missing:
         raise Refusal(f"{where}: {family.name} needs {', '.join(missing)}")
     frozen = family(**numbers)

@@ -2,7 +2,7 @@
 
 from ._analytic import AnalyticEmbedding, embed
 from ._decode import quantiles, tails
-from ._health import Health, PosteriorWarning, Reach, Surroundings
+from ._health import Health, PosteriorWarning, Reach, Surroundings, share_seen, tell_outside
 from ._mean import Embedding, MeanEmbedding, evaluate_function
 from ._operators import Covariance, CrossCovariance
 from ._permutation import TestResult, hsic, hsic_test, mmd, mmd_test
@@ -35,5 +35,7 @@ __all__ = [
     "quantiles",
     "read_weighted",
     "resample",
+    "share_seen",
     "tails",
+    "tell_outside",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,10 +26,29 @@ _LEAST_ESS = 2.0
 _MOST_NEGATIVE = 0.45
 _MOST_OUTSIDE = 0.2
 _MOST_CONDITION = 1e14
+# A share of what there is to know at a point that is as good as nothing; the square of a kernel's correlation.
+_LITTLE = 1e-4
 
 
 class PosteriorWarning(UserWarning):
     """A posterior that should not be trusted, and why."""
+
+
+def share_seen(kernel: Kernel, X: Array, F: Array) -> Array:
+    """The share (t,) of the kernel at points that coordinates F (t, r) of theirs hold: near 0 far from all landmarks.
+
+    Of coordinates that are not on landmarks, such as Fourier features, it is near 1 everywhere.
+    """
+    there = kernel._diag(X)
+    return np.divide((F * F).sum(1), there, out=np.ones(len(X)), where=there > 0)
+
+
+def tell_outside(known: Array, what: str, *, little: float = _LITTLE, stacklevel: int) -> None:
+    """Warn where the share (t,) that is known is as good as nothing: x lies outside `what`."""
+    outside = int((known < little).sum())
+    if outside:
+        message = f"at {outside} of {len(known)} points x lies outside {what}"
+        warnings.warn(message, PosteriorWarning, stacklevel=stacklevel + 1)
 
 
 class Reach:

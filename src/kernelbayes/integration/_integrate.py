@@ -75,7 +75,8 @@ def integrate(
 
     Args:
         f: the function. It takes all points at once, (m, d), and returns values (m,), or (m, p) for p integrals. With
-            `vectorised=False` it is called with one point (d,) at a time and returns a number or p of them.
+            `vectorised=False` it is called with one point (d,) at a time and returns a number or p of them. One that raises
+            because it takes single numbers, such as `math.exp`, is called with each point, or with its number, by itself.
         distribution: as for `kb.quadrature`: frozen distributions of `scipy.stats`, one, a list or a dict, in which bounds
             `(low, high)` are uniforms, a `kb.Mixture`, or a sample of points. Equal points of a sample, and values of a
             discrete distribution, are evaluated once at most.
@@ -130,7 +131,7 @@ def integrate(
     own = names is None and source.names is not None
     plan.names = source.names if own else names
     options = {"executor": executor, "store": store, "timeout": timeout, "vectorised": bool(vectorised)}
-    options |= {"progress": progress, "retry_failed": retry_failed}
+    options |= {"progress": progress, "retry_failed": retry_failed, "by_points": True}
     if own and not takes_keywords(f, source.names or ()):
         options["pass_dict"] = False
     try:

@@ -135,7 +135,22 @@ def at_step(params: Any, step: Mapping[str, Any]) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _compiled(objective: Callable[..., Any]) -> Callable[..., Any]:
-    return eqx.filter_jit(eqx.filter_value_and_grad(objective))
+    def value(params: Any, *data: Any) -> Any:
+        return _one_number(objective(params, *data))
+
+    return eqx.filter_jit(eqx.filter_value_and_grad(value))
+
+
+def _one_number(found: Any) -> Any:
+    """What an objective returned, if it is one real number; where JAX is tracing it, only its type can be looked at."""
+    dtype = getattr(found, "dtype", None)
+    real = isinstance(found, float) if dtype is None else jax.numpy.issubdtype(dtype, np.floating)
+    if real and np.ndim(found) == 0:
+        return found
+    got = (
+        _check.given_instead(found, type) if dtype is None else f"an array of shape {np.shape(found)} and dtype {dtype}"
+    )
+    raise TypeError(f"objective must return one real number, such as jnp.sum(...), but returned {got}")
 
 
 class _Problem:

@@ -128,9 +128,20 @@ class Scalar(Block):
             up = whole_quantile(frozen, scipy.special.ndtr(-z[~lower]), upper=True)
             out[lower], out[~lower] = whole_quantile(frozen, scipy.special.ndtr(z[lower]), upper=False), up
         else:
-            out[lower] = frozen.ppf(scipy.special.ndtr(z[lower]))
-            out[~lower] = frozen.isf(scipy.special.ndtr(-z[~lower]))
+            with np.errstate(over="ignore", divide="ignore"):
+                out[lower] = frozen.ppf(np.maximum(scipy.special.ndtr(z[lower]), _TINY))
+                out[~lower] = frozen.isf(np.maximum(scipy.special.ndtr(-z[~lower]), _TINY))
+            out = self._inside(out)
         return out[:, None]
+
+    def _inside(self, x: Array) -> Array:
+        """Finite, and off an end of the support at which there is no density: where digits have run out."""
+        ends, most = self.frozen.support(), np.finfo(np.float64).max
+        x = np.clip(x, *np.clip(ends, -most, most))
+        for end, inwards in zip(ends, (np.inf, -np.inf), strict=True):
+            if (at_end := x == end).any() and self.frozen.logpdf(end) == -np.inf:
+                x = np.where(at_end, np.nextafter(end, inwards), x)
+        return x
 
     def step(self, theta: Array) -> tuple[Array, Array]:
         """Coordinates (n,) between which those lie that lead to whole numbers (n, 1)."""

@@ -14,16 +14,20 @@ _RARE = 0.99
 _NEIGHBOURS = 5
 _MOST_NAMED = 4
 _MOST_COLUMNS = 32
-# Fewer effective simulations than this are worth a warning.
-_FEW = 5.0
+# So many effective simulations, as they are shown, that is rounded, are worth a warning.
+_FEW = 5
 
 
-def doubts(problem: Problem, found: Inference) -> list[str]:
-    """What the user should know about this observation and these simulations."""
+def doubts(problem: Problem, found: Inference, *, drawn: bool = False) -> list[str]:
+    """What the user should know about this observation and these simulations.
+
+    A posterior that is `drawn`, by a chain or in populations, counts draws and not simulations, and tells itself if few.
+    """
+    few = [] if drawn else _few(found.ess)
     X, y = problem.outputs.reshape(len(problem.outputs), -1), problem.observed.reshape(-1)
     if X.shape[1] != len(y):  # on other places than it was simulated on: compared by the method alone
-        return _few(found.ess)
-    return [*_outside(X, y, problem.statistics), *_few(found.ess)]
+        return few
+    return [*_outside(X, y, problem.statistics), *few]
 
 
 def _outside(X: Array, y: Array, names: tuple[str, ...]) -> list[str]:
@@ -60,7 +64,7 @@ def novelty(X: Array, y: Array) -> float:
 
 def _few(ess: float) -> list[str]:
     """A posterior that rests on a handful of simulations."""
-    if ess >= _FEW:
+    if round(ess) > _FEW:
         return []
     return [
         f"only about {ess:.1f} simulations resemble the observation: the posterior rests on them; more simulations, "

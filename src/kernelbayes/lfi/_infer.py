@@ -350,7 +350,7 @@ def _narrow(proposal: Prior, prior: Prior, found: Inference) -> list[str]:
 
 def _result(answer: _Answer, method: str, simulator: Any, options: dict[str, Any]) -> ParameterPosterior:
     found, problem, runs, rng = answer
-    problems = (*doubts(problem, found), *found.problems)
+    problems = (*doubts(problem, found, drawn=method in SEEKING), *found.problems)
     if problems:
         warnings.warn("\n".join(problems), PosteriorWarning, stacklevel=3)
     if runs.failure_rate > SHARE_TO_WARN:  # the simulation has warned of it

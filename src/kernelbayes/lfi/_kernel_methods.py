@@ -21,6 +21,8 @@ from ._epsilon import MMDEpsilon
 from ._law import WeightedPoints
 from ._problem import Inference, Problem
 
+_UNLIKE = "under the kernel of the statistics the observation resembles no simulation: the posterior is their prior"
+
 
 def _median_kernel(points: Array) -> Gaussian:
     return Gaussian(median_lengthscale(points))
@@ -49,12 +51,15 @@ def kernel_abc(
         intercept=not median,
         random_state=int(problem.rng.integers(2**31)),
     ).fit(comparison.left, problem.Z)
-    weights = np.asarray(model.embed(comparison.observed).weights)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PosteriorWarning)
+        weights = np.asarray(model.embed(comparison.observed).weights)
+    said = [_UNLIKE] if any(issubclass(w.category, PosteriorWarning) for w in caught) else []
     kernel = _median_kernel(problem.Z)
     settings = {"epsilon_kernel": epsilon_kernel, "learn": learn, "reg": float(model.reg_)}
     lengthscale = np.asarray(model.kernel_.lengthscale) if isinstance(model.kernel_, Gaussian) else None
     law = WeightedPoints(problem.Z, _positive_total(weights), kernel)
-    return Inference(law, settings, law.ess, details={"lengthscale": lengthscale})
+    return Inference(law, settings, law.ess, said, {"lengthscale": lengthscale})
 
 
 def _under_the_prior(problem: Problem) -> Array:

@@ -162,7 +162,7 @@ class Prior:
         return np.concatenate([b.to_gaussian(part) for b, part in self._parts(self._read(theta))], axis=1)
 
     def from_gaussian(self, z: ArrayLike) -> Array:
-        """Parameters (n, d) with these Gaussian coordinates."""
+        """Parameters (n, d) with these Gaussian coordinates; far out, those at which the digits of the prior's tail end."""
         z = _check.vectors(z, "z", width=self.dimension)
         return np.concatenate([b.from_gaussian(part) for b, part in self._parts(z)], axis=1)
 

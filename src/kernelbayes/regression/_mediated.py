@@ -12,7 +12,7 @@ from .. import _check
 from .._estimator import DERIVED, check_kinds, check_sample
 from .._linalg import LowRank, solve_lower
 from .._typing import Array, ArrayLike
-from ..embeddings import PosteriorWarning
+from ..embeddings import PosteriorWarning, tell_outside
 from ..features import Features, Recipe, default_recipe, factored, kernel_for, represent
 from ..kernels import Kernel
 from ..learning._mediated import Samples
@@ -153,14 +153,8 @@ class MediatedModel(FittedFunction, BaseEstimator):
         return np.clip(1.0 - left, 0.0, 1.0)
 
     def _look(self, X: Array, F: Array) -> None:
-        outside = int((self._explained(X, F) < _LITTLE).sum())
-        if outside:
-            warnings.warn(
-                f"at {outside} of {len(X)} points x lies outside what pairs and task tell of: f is the prior's there. "
-                "model.mediation(X) says how much is known where.",
-                PosteriorWarning,
-                stacklevel=3,
-            )
+        what = "what pairs and task tell of: f is the prior's there. model.mediation(X) says how much is known where."
+        tell_outside(self._explained(X, F), what, little=_LITTLE, stacklevel=3)
 
 
 def _check_names(Y: Any, Y_task: Any) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array
 from .. import _check
 from .._estimator import MultiOutput, check_kinds, check_sample
 from .._typing import Array, ArrayLike, RandomState
+from ..embeddings import share_seen, tell_outside
 from ..features import IncompleteCholesky, Streamed, represent
 from ..kernels import Gaussian, Kernel
 from ..learning._sparse import Settled, SparseParameters, Sums, first_points, fit_sums, learn_sparse, refit_noise
@@ -66,6 +67,8 @@ class SparseRegression(GaussianFunction, MultiOutput, RegressorMixin, BaseEstima
         tuning_: the record of the optimiser, or None.
         n_iter_: steps of the search; 1 where nothing was searched.
         offset_, unit_: mean and standard deviation of each column of y.
+
+    Warns with `kb.PosteriorWarning` where x is so far from all points that the kernel sees none of them.
 
     Hsu (2019), section 5.9.2 and theorem 5.7 (4); Titsias (2009), equation 9.
 
@@ -202,6 +205,10 @@ class SparseRegression(GaussianFunction, MultiOutput, RegressorMixin, BaseEstima
         self.coef_, self.factor_ = found.mean, found.factor
         self.log_marginal_likelihood_ = float(value.sum())
         self.degrees_of_freedom_ = float(found.degrees())
+
+    def _look(self, X: Array, F: Array) -> None:
+        what = "the reach of all points_ under kernel_: f is the prior's there, about the mean of y."
+        tell_outside(share_seen(self.kernel_, X, F), what, stacklevel=3)
 
     @property
     def _posterior(self) -> Primal:

@@ -35,9 +35,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._backend import namespace
 from .._linalg import cholesky, eigh, solve
 from .._typing import AnyArray
+
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def coefficients(covariance: AnyArray, reg: AnyArray, mean: AnyArray) -> AnyArray:
@@ -78,13 +82,18 @@ def fitted(
 
 def without_denominator(ratio: AnyArray, leverage: AnyArray, share: AnyArray) -> AnyArray:
     """r_{-i}(z_i) by Sherman and Morrison, for points of weight `share = (1 - alpha) / n` in M."""
-    return (1.0 - share) * ratio / (1.0 - share * leverage)
+    return (1.0 - share) * ratio / _left(share * leverage)
 
 
 def without_numerator(ratio: AnyArray, leverage: AnyArray, weights: AnyArray, shares: AnyArray) -> AnyArray:
     """r_{-j}(z~_j) for points of weight w_j in m, none of them 1, and of weight `shares = alpha max(w_j, 0)` in M."""
     w, share = weights[:, None], shares[:, None]
-    return (1.0 - share) * (ratio - w * leverage) / ((1.0 - share * leverage) * (1.0 - w))
+    return (1.0 - share) * (ratio - w * leverage) / (_left(share * leverage) * (1.0 - w))
+
+
+def _left(own: AnyArray) -> AnyArray:
+    """1 less the leverage that a point has on itself, which reg keeps above zero, but not where reg is below rounding."""
+    return namespace(own).maximum(1.0 - own, _EPS)
 
 
 def losses(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import threading
 import time
@@ -22,6 +23,8 @@ import numpy as np
 _LONGEST_REASON = 400
 # If the alarm is swallowed (an exception in a destructor is), it rings again.
 _RING_AGAIN = 1.0
+# What NumPy says where a function of one number is given an array.
+_OF_NUMBERS = re.compile(r"only (length-1|size-1|0-dimensional|integer scalar) arrays|truth value of an array")
 
 
 class Outcome(NamedTuple):
@@ -54,6 +57,7 @@ class Caller:
         entropy: of the whole; run i gets the child `spawn_key=(i,)`.
         limit: seconds that one run may take.
         vectorised: whether the simulator takes many rows at once.
+        by_points: whether one that takes no arrays, as NumPy tells, is called with each row, or its one number, by itself.
         shared: whether the process has other business, so that its global generators are to be put back afterwards.
     """
 
@@ -67,10 +71,12 @@ class Caller:
         entropy: int,
         limit: float | None,
         vectorised: bool,
+        by_points: bool = False,
         shared: bool = True,
     ):
         self.function, self.style, self.names, self.seeds = function, style, names, seeds
         self.entropy, self.limit, self.vectorised, self.shared = entropy, limit, vectorised, shared
+        self.by_points, self._takes_points = by_points and not seeds, False
 
     def __call__(self, indices: Sequence[int], rows: np.ndarray, seed_globals: bool = True) -> Outcome:
         """Run one row, or with a vectorised simulator all rows of a batch."""
@@ -95,13 +101,42 @@ class Caller:
         return Outcome(indices, outputs, statistics, seconds, kind, reason)
 
     def _call(self, rows: np.ndarray, seed: np.random.SeedSequence) -> Any:
-        given = rows.copy() if self.vectorised else rows[0].copy()  # a simulator may write on what it is given
+        if self._takes_points:
+            return self._each(rows)
         seeds = {name: _seed_for(name, seed) for name in self.seeds}
+        try:  # a simulator may write on what it is given
+            return self._given(rows.copy() if self.vectorised else rows[0].copy(), **seeds)
+        except (TypeError, ValueError) as error:
+            no_dict = self.style == "dict" and rows.shape[1] == 1 and isinstance(error, TypeError)
+            if not self.by_points or not (no_dict or _OF_NUMBERS.search(str(error))):
+                raise
+        return self._each(rows)
+
+    def _given(self, given: np.ndarray, **seeds: Any) -> Any:
         if self.style == "array":
             return self.function(given, **seeds)
-        columns = given.T if self.vectorised else given.tolist()
-        named = dict(zip(self.names or (), columns, strict=True))
+        named = dict(zip(self.names or (), given.T if given.ndim == 2 else given.tolist(), strict=True))
         return self.function(**named, **seeds) if self.style == "keywords" else self.function(named, **seeds)
+
+    def _each(self, rows: np.ndarray) -> Any:
+        """What a function of one point, or of one number, says of each row, as a vectorised one would say it."""
+        values = []
+        for row in rows:
+            values.append(self._at(row))
+            self._takes_points = True  # it does: later batches need not fail first
+        if not self.vectorised:
+            return values[0]
+        if isinstance(values[0], Mapping):
+            return {name: [value[name] for value in values] for name in values[0]}
+        return values
+
+    def _at(self, row: np.ndarray) -> Any:
+        if self.style != "keywords" and len(row) == 1:
+            try:
+                return self.function(float(row[0]))
+            except (TypeError, IndexError, AttributeError):
+                pass  # it takes an array or a dict of one number
+        return self._given(row.copy())
 
 
 def _seed_for(name: str, seed: np.random.SeedSequence) -> Any:

@@ -102,7 +102,8 @@ class Processes:
     """A number of worker processes."""
 
     def __init__(self, number: int, caller: Caller, row_bytes: int):
-        how = {name: getattr(caller, name) for name in ("style", "names", "seeds", "entropy", "limit", "vectorised")}
+        told = ("style", "names", "seeds", "entropy", "limit", "vectorised", "by_points")
+        how = {name: getattr(caller, name) for name in told}
         self._hello = pickle.dumps({"path": sys.path, "function": pack(caller.function), "how": how})
         self._number, self._limit, self._row_bytes = number, caller.limit, row_bytes
         self._threads = max(1, (os.cpu_count() or 1) // number)

@@ -43,6 +43,7 @@ class Order:
     random_state: RandomState
     progress: bool | None
     retry_failed: bool
+    by_points: bool = False
 
 
 class Running:
@@ -74,6 +75,7 @@ class Running:
                 entropy=entropy,
                 limit=order.timeout,
                 vectorised=order.vectorised,
+                by_points=order.by_points,
             )
             self._ledger.begin()
             self._crew = opened.enter_context(closing(_crew(order, caller, self._interrupts, self._block)))

@@ -127,8 +127,12 @@ def running(
     pass_dict: bool | None = None,
     progress: bool | None = None,
     retry_failed: bool = False,
+    by_points: bool = False,
 ) -> Running:
-    """A simulation to which rows of `width` parameters are added as it goes; see `simulate` for the arguments."""
+    """A simulation to which rows of `width` parameters are added as it goes; see `simulate` for the arguments.
+
+    With `by_points`, a function that proves to take no arrays is called with each row by itself.
+    """
     from ._running import Order, Running
 
     order = Order(
@@ -143,6 +147,7 @@ def running(
         random_state,
         progress,
         retry_failed,
+        by_points,
     )
     return Running(order)
 
