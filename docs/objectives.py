@@ -151,10 +151,10 @@ def _row(several: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 _NOTE = (
-    f'Medians over {SEEDS} seeds, and the worst seed. "mean off by" is in exact posterior standard deviations, and like "sd / '
-    'exact sd" it is taken in Gaussian coordinates. "exact mass" is what the exact posterior has in the 90 % interval that was '
-    'found: 0.9 if it is right. "warned" counts the seeds for which kb.infer had something to say. Truths are drawn from the '
-    "prior, however far out they fall."
+    f'Medians over {SEEDS} seeds, and the worst seed. "mean off by" is in exact posterior standard deviations, and like '
+    '"sd / exact sd" it is taken in Gaussian coordinates. "exact mass" is what the exact posterior has in the 90 % '
+    'interval that was found: 0.9 if it is right. "warned" counts the seeds for which kb.infer had something to say. '
+    "Truths are drawn from the prior, however far out they fall."
 )
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _check
 from ._estimator import HoldsGram, MultiOutput, check_kinds, check_points, check_sample
-from ._linalg import solve
+from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import (
     CrossCovariance,
@@ -220,7 +220,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
     def _seen(self, X: Array, F: Array) -> Array:
         if not isinstance(self._gram, Dense):
             return share_seen(self.kernel_, X, F)
-        there = np.maximum(self.kernel_._diag(self.X_), _check.SMALLEST)  # coordinates are values of the kernel itself
+        there = np.maximum(self.kernel_._diag(self.X_), _check.SMALLEST)  # coordinates are kernel values
         return share_seen(self.kernel_, X, np.abs(F / np.sqrt(there)).max(1, keepdims=True))
 
     def _weights(self, X: Any) -> Array:

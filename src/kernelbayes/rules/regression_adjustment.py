@@ -9,7 +9,8 @@ A weighted ridge regression tells what the differences do to the parameters,
           + \lambda |B D|^2
 
 with D the weighted standard deviations of the statistics. The intercept a is the mean at the observation, and the residuals
-have the covariance there, with the degrees of freedom that the regression took given back.
+have the covariance there: with the degrees of freedom that the regression took given back, and with the uncertainty of the
+intercept added, as that of a prediction.
 
 | paper | here |
 |---|---|
@@ -17,7 +18,7 @@ have the covariance there, with the degrees of freedom that the regression took 
 | :math:`s_i - s` | `differences` (m, q) |
 | :math:`\phi_i` | `Z` (m, d) |
 | :math:`\hat\alpha`, (4) | `Moments.mean` |
-| the covariance of :math:`\phi_i^* = \phi_i - (s_i - s)^T \hat\beta` | `Moments.covariance` |
+| the covariance of :math:`\phi_i^* = \phi_i - (s_i - s)^T \hat\beta` | `Moments.covariance`, without the two corrections |
 
 The paper has no penalty. Here :math:`\lambda` is one over the effective number of simulations: it is what coefficients of
 order one and residuals of order one ask for, in coordinates in which the prior has variance one, and is nothing when there
@@ -93,4 +94,5 @@ def adjusted(weights: Array, differences: Array, Z: Array) -> Moments | None:
         return None
     B = inverse @ (weighted.T @ (Z - z.mean))
     residuals = moments(Z - z.mean - S @ B, weights)
-    return Moments(z.mean - shift @ B, residuals.covariance * size / (size - used))
+    uncertain = (1.0 + shift @ inverse @ shift) / size
+    return Moments(z.mean - shift @ B, residuals.covariance * (1.0 + uncertain) * size / (size - used))

@@ -1,0 +1,219 @@
+"""Regression adjustment against the paper's formula, exact posteriors, and refitting."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import kernelbayes as kb
+from kernelbayes._linalg import FactorisationError, transport
+from kernelbayes.kernels._distributions import Normal
+from kernelbayes.learning import _likelihood_free as learning
+from kernelbayes.learning._adjustment import gain, resemblance
+from kernelbayes.lfi._importance import density_of
+from kernelbayes.lfi._law import KernelMeansPosterior, Moved
+from kernelbayes.rules.regression_adjustment import Moments, Way, adjusted, moments
+from oracles import regression_adjustment as oracle
+
+
+def linear(m, d=3, q=5, seed=0, noise=0.5):
+    """Statistics that are linear in the parameters, an observation, and the exact posterior."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(q, d))
+    theta = rng.normal(size=(m, d))
+    x = theta @ A.T + noise * rng.normal(size=(m, q))
+    y = A @ (0.7 * rng.normal(size=d)) + noise * rng.normal(size=q)
+    covariance = np.linalg.inv(np.eye(d) + A.T @ A / noise**2)
+    return theta, x, y, Moments(covariance @ A.T @ y / noise**2, covariance)
+
+
+def near(x, y, width):
+    w = np.exp(-0.5 * ((x - y) ** 2).sum(1) / width**2)
+    return w / w.sum()
+
+
+def covariance(d, seed):
+    root = np.random.default_rng(seed).normal(size=(d, d + 2))
+    return root @ root.T
+
+
+def test_moments_are_those_of_the_paper():
+    theta, x, y, _ = linear(80)
+    w = near(x, y, 3.0)
+    found = adjusted(w, x - y, theta)
+    mean, spread = oracle.adjusted(w, x - y, theta)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(found.covariance, spread, rtol=1e-9)
+    # units of the statistics do not matter
+    scaled = adjusted(w, (x - y) * np.array([1e6, 1.0, 1e-6, 3.0, 1.0]), theta)
+    np.testing.assert_allclose(scaled.covariance, spread, rtol=1e-6)
+
+
+def test_a_wide_neighbourhood_is_corrected_to_the_exact_posterior():
+    theta, x, y, exact = linear(20_000)
+    w = near(x, y, 2.0)
+    plain, found = moments(theta, w), adjusted(w, x - y, theta)
+    sd = np.sqrt(np.diag(exact.covariance))
+    assert np.abs((plain.mean - exact.mean) / sd).max() > 0.5
+    assert (np.sqrt(np.diag(plain.covariance)) / sd).min() > 1.25
+    np.testing.assert_allclose(found.mean, exact.mean, atol=0.1 * sd.min())
+    np.testing.assert_allclose(np.sqrt(np.diag(found.covariance)), sd, rtol=0.05)
+
+
+def test_it_is_left_alone_where_few_resemble_the_observation():
+    theta, x, y, _ = linear(200)
+    w = np.zeros(200)
+    w[:8] = 1 / 8
+    assert adjusted(w, x - y, theta) is None
+    # statistics that do not vary say nothing, and take nothing away
+    wide = near(x, y, 3.0)
+    same = adjusted(wide, np.column_stack([x - y, np.full(200, 3.0)]), theta)
+    np.testing.assert_allclose(same.mean, adjusted(wide, x - y, theta).mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 4])
+def test_the_way_between_covariances(d):
+    start, end = covariance(d, 0), covariance(d, 1)
+    T = transport(start, end)
+    np.testing.assert_allclose(T, T.T, atol=1e-12)
+    np.testing.assert_allclose(T @ start @ T, end, rtol=1e-9)
+    assert np.linalg.eigvalsh(T).min() > 0
+    np.testing.assert_allclose(transport(start, start), np.eye(d), atol=1e-9)
+    # of all maps that do it, the one along which points move least; the Cholesky factors give another
+    other = np.linalg.cholesky(end) @ np.linalg.inv(np.linalg.cholesky(start))
+    assert np.trace(start @ T) >= np.trace(start @ other) - 1e-9
+    with pytest.raises(FactorisationError, match="singular"):
+        transport(np.zeros((d, d)), end)
+    way = Way.between(Moments(np.ones(d), start), Moments(np.zeros(d), end))
+    z = np.random.default_rng(2).normal(size=(5, d))
+    np.testing.assert_allclose(way.back(way.there(z)), z, atol=1e-9)
+    assert way.volume == pytest.approx(np.linalg.det(T))
+
+
+def test_a_law_that_is_moved():
+    """Its density is that of its draws, and its moments are those asked for; the shape is kept."""
+    Z = np.random.default_rng(0).normal(size=(150, 1))
+    prior = Normal(np.zeros(1), np.eye(1))
+    kappa = np.exp(-0.5 * (Z[:, 0] - 0.4) ** 2 / 0.3**2)
+    v = np.linalg.solve(np.exp(-0.5 * (Z - Z.T) ** 2) + 0.1 * np.eye(150), kappa)
+    inner = KernelMeansPosterior(v, Z, 1.0, prior, kappa)
+    law = Moved(inner, Moments(np.array([-0.5]), np.array([[0.09]])), seed=0)
+    draws = law.sample(20_000, np.random.default_rng(1))
+    assert draws.mean() == pytest.approx(-0.5, abs=0.01)
+    assert draws.std() == pytest.approx(0.3, rel=0.03)
+    grid = np.linspace(-4, 4, 4001)[:, None]
+    density = law.density(grid)
+    assert np.trapezoid(density, grid[:, 0]) == pytest.approx(1.0, abs=0.02)
+    assert np.trapezoid(density * grid[:, 0], grid[:, 0]) == pytest.approx(-0.5, abs=0.02)
+    before = inner.sample(20_000, np.random.default_rng(1))
+    assert stats.skew(draws[:, 0]) == pytest.approx(stats.skew(before[:, 0]), abs=1e-6)
+    assert law.herd(20, np.random.default_rng(0)).mean() == pytest.approx(-0.5, abs=0.1)
+    assert law.closed is inner.closed
+
+
+def replicates(theta, x, rows, weights):
+    points = np.random.default_rng(3).normal(size=(400, theta.shape[1]))
+    squares = (x[:, None] - x[rows][None]) ** 2
+    return learning.Replicates(theta, rows, squares, points, np.full(400, 1 / 400), weights)
+
+
+def test_gain_by_refitting():
+    """Each replicate adjusted by the paper's formula on the other simulations, scored by SciPy's normal density."""
+    theta, x, _, _ = linear(120, d=2, q=3)
+    rows = np.arange(0, 120, 12)
+    shares = np.random.default_rng(0).dirichlet(np.ones(10))
+    sample = replicates(theta, x, rows, shares)
+    scales = learning.Scales(np.full(3, 1.5), 1.5, 1e-3)
+    before = learning.scores(
+        *(getattr(learning.left_out(scales, sample), n) for n in ("own", "elsewhere")), sample.weights
+    )
+    after = []
+    for row in rows:
+        rest = np.arange(120) != row
+        mean, spread = oracle.adjusted(near(x[rest], x[row], 1.5), x[rest] - x[row], theta[rest])
+        there = stats.multivariate_normal(mean, spread).pdf(theta[row])
+        after.append(np.log(0.95 * there / stats.multivariate_normal(np.zeros(2)).pdf(theta[row]) + 0.05))
+    latent = Normal(np.zeros(2), np.eye(2))
+    found = gain(scales, sample, lambda i: x - x[rows[i]], lambda z: density_of(latent, z))
+    rise = np.array(after) - before
+    assert found.mean == pytest.approx(shares @ rise, rel=1e-6)
+    assert found.error == pytest.approx(np.sqrt(np.sum(shares**2 * (rise - shares @ rise) ** 2)), rel=1e-6)
+    assert found.clear == (found.mean > found.error)
+    # simulations from elsewhere count as draws of the prior would
+    ratio = np.random.default_rng(1).uniform(0.5, 2.0, 120)
+    other = gain(
+        scales, dataclasses.replace(sample, ratio=ratio), lambda i: x - x[rows[i]], lambda z: density_of(latent, z)
+    )
+    assert other.mean != pytest.approx(found.mean, rel=1e-3)
+    assert resemblance(np.zeros(4), None) is None
+    np.testing.assert_allclose(resemblance(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 1.0]), 1), [0.5, 0.0, 0.5])
+
+
+def infer(theta, x, y, **settings):
+    prior = kb.Prior({f"a{j}": stats.norm() for j in range(theta.shape[1])})
+    return kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=0, **settings)
+
+
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
+def test_inference_is_nearer_to_the_exact_posterior():
+    ratios, offs, chosen = {True: [], False: []}, {True: [], False: []}, []
+    for seed in range(4):
+        theta, x, y, exact = linear(400, d=4, q=6, seed=seed, noise=1.0)
+        sd = np.sqrt(np.diag(exact.covariance))
+        chosen.append(infer(theta, x, y).settings["adjust"])
+        for adjust in (True, False):
+            draws = infer(theta, x, y, adjust=adjust).sample(2000, random_state=0)
+            ratios[adjust].append((draws.std(0) / sd).mean())
+            offs[adjust].append(np.sqrt((((draws.mean(0) - exact.mean) / sd) ** 2).mean()))
+    assert sum(chosen) >= 2
+    assert np.mean(ratios[False]) > 1.2
+    assert np.mean(ratios[True]) == pytest.approx(1.0, abs=0.15)
+    assert np.mean(offs[True]) < 0.5
+
+
+def test_two_modes_are_left_alone():
+    """The square of a parameter: at either root, so that no line through the statistics helps."""
+    prior = kb.Prior(mu=(-3, 3))
+    theta = prior.design(300, random_state=0)
+    x = theta**2 + 0.1 * np.random.default_rng(0).normal(size=theta.shape)
+    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[2.0], random_state=0)
+    assert not found.settings["adjust"]
+    assert (np.abs(np.abs(found.sample(500, random_state=0)) - np.sqrt(2)) < 0.3).mean() > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
+def test_settings_saving_and_calibration(tmp_path):
+    theta, x, y, _ = linear(300, d=2, q=4, noise=1.0)
+    found = infer(theta, x, y, adjust=True)
+    again = infer(theta, x, y, **{k: v for k, v in found.settings.items() if k not in ("learn", "ard")}, learn=None)
+    np.testing.assert_allclose(again.mean(), found.mean(), atol=0.1 * found.std().min())
+    kb.save(found, tmp_path / "posterior.npz")
+    loaded = kb.load(tmp_path / "posterior.npz")
+    np.testing.assert_array_equal(loaded.sample(50, random_state=1), found.sample(50, random_state=1))
+    np.testing.assert_allclose(loaded.density(theta[:5]), found.density(theta[:5]))
+    plain = infer(theta, x, y, adjust=False)
+    np.testing.assert_allclose(loaded.density(theta[:5], raw=True), plain.density(theta[:5], raw=True))
+    checked = kb.calibrate(found, 300)
+    low, high = checked.coverage_band(0.9, 0.9999)
+    assert ((checked.coverage(0.9) >= low) & (checked.coverage(0.9) <= high)).all()
+    np.testing.assert_allclose(kb.calibrate(loaded, 300).ranks, checked.ranks)
+    # each replicate is adjusted as an observation would be: by inference from the others, with the same settings
+    settled = {k: v for k, v in found.settings.items() if k in ("epsilon", "lengthscale", "reg", "adjust")}
+    for i in (3, 150, 290):
+        rest = np.arange(300) != checked.rows[i]
+        one = infer(theta[rest], x[rest], x[checked.rows[i]], learn=None, **settled).sample(4000, random_state=0)
+        np.testing.assert_allclose((one < theta[checked.rows[i]]).mean(0), checked.ranks[i], atol=0.05)
+
+
+def test_what_cannot_be_adjusted_is_refused():
+    theta = np.random.default_rng(0).integers(0, 10, (60, 1)).astype(float)
+    whole = {"parameters": theta, "outputs": theta + 0.1, "prior": kb.Prior(k=stats.randint(0, 10)), "observed": [3.1]}
+    with pytest.raises(ValueError, match="adjust=True is not possible: a parameter is a whole number"):
+        kb.infer(**whole, adjust=True)
+    raw = np.random.default_rng(0).normal(size=(60, 40))
+    with pytest.raises(ValueError, match="adjust=True is not possible: all outputs are compared on one scale"):
+        kb.infer(parameters=raw[:, :1], outputs=raw, prior=kb.Prior(a=stats.norm()), observed=raw[0], adjust=True)
+    sampled = kb.Prior(sampler=lambda n, rng: rng.normal(size=(n, 1)), names=["a"])
+    with pytest.raises(ValueError, match="adjust=True is not possible: the prior can only be sampled"):
+        kb.infer(parameters=raw[:, :1], outputs=raw[:, :2], prior=sampled, observed=[0.0, 0.0], adjust=True)
