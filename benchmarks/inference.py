@@ -10,7 +10,7 @@ PARAMETERS, STATISTICS = 5, 10
 
 
 def linear_gaussian(simulations):
-    """Parameters, outputs, an observation, and the exact posterior's mean and standard deviations."""
+    """Parameters, outputs, an observation, and the exact posterior's mean and covariance."""
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -20,12 +20,13 @@ def linear_gaussian(simulations):
     truth = 0.7 * rng.normal(size=PARAMETERS)
     y = A @ truth + rng.normal(size=STATISTICS)
     covariance = np.linalg.inv(np.eye(PARAMETERS) + A.T @ A)
-    return theta, x, y, covariance @ A.T @ y, np.sqrt(np.diag(covariance))
+    return theta, x, y, covariance @ A.T @ y, covariance
 
 
-def _told(draws, mean, sd, seconds):
+def _told(draws, mean, covariance, seconds):
     import numpy as np
 
+    sd = np.sqrt(np.diag(covariance))
     off = float(np.sqrt((((draws.mean(0) - mean) / sd) ** 2).mean()))
     wide = float((draws.std(0) / sd).mean())
     quality = {"mean off by exact sd": off, "times as wide": wide}
@@ -41,12 +42,12 @@ def inference_ours(simulations, draws):
     import kernelbayes as kb
 
     warnings.simplefilter("ignore", kb.PosteriorWarning)
-    theta, x, y, mean, sd = linear_gaussian(simulations)
+    theta, x, y, mean, covariance = linear_gaussian(simulations)
     prior = kb.Prior({f"a{i}": stats.norm() for i in range(PARAMETERS)})
     start = time.perf_counter()
     posterior = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=0)
     drawn = posterior.sample(draws, random_state=0)
-    return _told(drawn, mean, sd, time.perf_counter() - start)
+    return _told(drawn, mean, covariance, time.perf_counter() - start)
 
 
 def inference_sbi(simulations, draws):
@@ -56,14 +57,14 @@ def inference_sbi(simulations, draws):
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    theta, x, y, mean, sd = linear_gaussian(simulations)
+    theta, x, y, mean, covariance = linear_gaussian(simulations)
     prior = torch.distributions.MultivariateNormal(torch.zeros(PARAMETERS), torch.eye(PARAMETERS))
     start = time.perf_counter()
     method = NPE(prior=prior, show_progress_bars=False)
     method.append_simulations(torch.tensor(theta, dtype=torch.float32), torch.tensor(x, dtype=torch.float32)).train()
     posterior = method.build_posterior()
     drawn = posterior.sample((draws,), x=torch.tensor(y, dtype=torch.float32), show_progress_bars=False)
-    return _told(drawn.numpy(), mean, sd, time.perf_counter() - start)
+    return _told(drawn.numpy(), mean, covariance, time.perf_counter() - start)
 
 
 ROWS = (

@@ -19,6 +19,7 @@ from sklearn.datasets import make_moons
 from threadpoolctl import threadpool_limits
 
 import kernelbayes as kb
+from benchmarks.inference import linear_gaussian
 from kernelbayes import plotting
 from kernelbayes.demos import bayes_rule
 from kernelbayes.demos import filter as cart
@@ -399,6 +400,38 @@ def inference(out: Path) -> None:
     kb.calibrate(posterior, 200).plot().savefig(out / "calibration.png", dpi=_DPI)
 
 
+def _linear_problem() -> tuple[dict[str, Any], Any]:
+    """Simulations of ten statistics that are linear in five parameters, and the exact posterior of the first two."""
+    theta, x, observed, mean, covariance = linear_gaussian(1000)
+    prior = kb.Prior({f"a{j}": stats.norm() for j in range(theta.shape[1])})
+    exact = stats.multivariate_normal(mean[:2], covariance[:2, :2])
+    return {"parameters": theta, "outputs": x, "observed": observed, "prior": prior}, exact
+
+
+def adjustment(out: Path) -> None:
+    """Two of five parameters whose exact posterior is normal, with and without the regression."""
+    given, exact = _linear_problem()
+    sd = np.sqrt(np.diag(exact.cov))
+    sides = exact.mean + 4 * sd * np.linspace(-1, 1, 90)[:, None]
+    grid = np.stack(np.meshgrid(*sides.T), -1)
+    figure, axes = plotting.new_figure(2, (8.0, 3.6))
+    for ax, adjust, title in zip(axes, (False, True), ("kernel means posterior", "adjusted"), strict=True):
+        draws = kb.infer(**given, random_state=0, adjust=adjust).sample(1500, random_state=0)
+        ax.plot(*draws[:, :2].T, ".", color=ACCENT, ms=2.5, alpha=0.5, label="draws")
+        ax.contour(*np.moveaxis(grid, -1, 0), exact.pdf(grid), levels=_levels(exact), colors=INK, linewidths=1.3)
+        ax.plot([], [], color=INK, lw=1.3, label="exact, 50 and 90 %")
+        ax.set(xlim=sides[[0, -1], 0], ylim=sides[[0, -1], 1], title=title)
+        name_axes(ax, "$a_0$", "$a_1$")
+    axes[0].legend(frameon=False, fontsize=8, loc="upper right")
+    figure.savefig(out / "adjustment.png", dpi=_DPI)
+
+
+def _levels(normal: Any) -> list[float]:
+    """Densities of a normal in the plane on the edges of its inner 90 and 50 %."""
+    top = normal.pdf(normal.mean)
+    return [top * (1.0 - share) for share in (0.9, 0.5)]
+
+
 # ------------------------------------------------------------------------------------ guide/classification.md
 
 
@@ -756,6 +789,7 @@ _FIGURES = (
     bayes,
     filters,
     inference,
+    adjustment,
     classification,
     density_ratio,
     learned_features,

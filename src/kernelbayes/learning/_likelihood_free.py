@@ -55,7 +55,7 @@ _MOST_NOISE = 0.5
 _ENOUGH, _PRICE_OF_FEW = 10.0, 0.1
 # Settings whose matrices are kept in a search.
 _KEPT = 3
-BETA_BOUNDS, REG_BOUNDS, EPSILON_BOUNDS = (0.02, 20.0), (1e-12, 10.0), (1e-3, 30.0)
+BETA_BOUNDS, REG_BOUNDS, EPSILON_BOUNDS = (0.002, 20.0), (1e-12, 10.0), (1e-3, 30.0)
 
 
 class Scales(NamedTuple):
