@@ -422,7 +422,7 @@ def adjustment(out: Path) -> None:
         ax.plot([], [], color=INK, lw=1.3, label="exact, 50 and 90 %")
         ax.set(xlim=sides[[0, -1], 0], ylim=sides[[0, -1], 1], title=title)
         name_axes(ax, "$a_0$", "$a_1$")
-    axes[0].legend(frameon=False, fontsize=8, loc="upper right")
+    axes[1].legend(frameon=False, fontsize=8, loc="upper right")
     figure.savefig(out / "adjustment.png", dpi=_DPI)
 
 
