@@ -16,6 +16,8 @@ from kernelbayes.lfi._law import KernelMeansPosterior, Moved
 from kernelbayes.rules.regression_adjustment import Moments, Way, adjusted, moments
 from oracles import regression_adjustment as oracle
 
+LARGE = 1e6
+
 
 def linear(m, d=3, q=5, seed=0, noise=0.5):
     """Statistics that are linear in the parameters, an observation, and the exact posterior."""
@@ -41,19 +43,19 @@ def covariance(d, seed):
 def test_moments_are_those_of_the_paper():
     theta, x, y, _ = linear(80)
     w = near(x, y, 3.0)
-    found = adjusted(w, x - y, theta)
+    found = adjusted(w, x - y, theta, LARGE * np.eye(3))
     mean, spread = oracle.adjusted(w, x - y, theta)
     np.testing.assert_allclose(found.mean, mean, rtol=1e-9)
     np.testing.assert_allclose(found.covariance, spread, rtol=1e-9)
     # units of the statistics do not matter
-    scaled = adjusted(w, (x - y) * np.array([1e6, 1.0, 1e-6, 3.0, 1.0]), theta)
+    scaled = adjusted(w, (x - y) * np.array([1e6, 1.0, 1e-6, 3.0, 1.0]), theta, LARGE * np.eye(3))
     np.testing.assert_allclose(scaled.covariance, spread, rtol=1e-6)
 
 
 def test_a_wide_neighbourhood_is_corrected_to_the_exact_posterior():
     theta, x, y, exact = linear(20_000)
     w = near(x, y, 2.0)
-    plain, found = moments(theta, w), adjusted(w, x - y, theta)
+    plain, found = moments(theta, w), adjusted(w, x - y, theta, np.eye(3))
     sd = np.sqrt(np.diag(exact.covariance))
     assert np.abs((plain.mean - exact.mean) / sd).max() > 0.5
     assert (np.sqrt(np.diag(plain.covariance)) / sd).min() > 1.25
@@ -65,11 +67,24 @@ def test_it_is_left_alone_where_few_resemble_the_observation():
     theta, x, y, _ = linear(200)
     w = np.zeros(200)
     w[:8] = 1 / 8
-    assert adjusted(w, x - y, theta) is None
+    assert adjusted(w, x - y, theta, np.eye(3)) is None
     # statistics that do not vary say nothing, and take nothing away
     wide = near(x, y, 3.0)
-    same = adjusted(wide, np.column_stack([x - y, np.full(200, 3.0)]), theta)
-    np.testing.assert_allclose(same.mean, adjusted(wide, x - y, theta).mean, rtol=1e-12)
+    same = adjusted(wide, np.column_stack([x - y, np.full(200, 3.0)]), theta, np.eye(3))
+    np.testing.assert_allclose(same.mean, adjusted(wide, x - y, theta, np.eye(3)).mean, rtol=1e-12)
+    # nor can parameters be told apart that do not vary, or that are one
+    assert adjusted(wide, x - y, np.column_stack([theta, theta[:, 0]]), np.eye(4)) is None
+
+
+def test_no_wider_than_beforehand():
+    """A parameter that the statistics say nothing about: the corrections alone would make it wider than the prior."""
+    theta, x, y, _ = linear(200)
+    theta = np.column_stack([theta, np.random.default_rng(5).normal(size=200)])
+    w, most = near(x, y, 2.0), np.diag([1.0, 1.0, 1.0, 0.9])
+    free, found = (adjusted(w, x - y, theta, m).covariance for m in (LARGE * np.eye(4), most))
+    assert np.linalg.eigvalsh(most - found).min() > -1e-9
+    assert np.linalg.eigvalsh(free - found).min() > -1e-9
+    np.testing.assert_allclose(adjusted(w, x - y, theta, 0.5 * free).covariance, 0.5 * free, rtol=1e-8)
 
 
 @pytest.mark.parametrize("d", [1, 4])
@@ -98,14 +113,14 @@ def test_a_law_that_is_moved():
     kappa = np.exp(-0.5 * (Z[:, 0] - 0.4) ** 2 / 0.3**2)
     v = np.linalg.solve(np.exp(-0.5 * (Z - Z.T) ** 2) + 0.1 * np.eye(150), kappa)
     inner = KernelMeansPosterior(v, Z, 1.0, prior, kappa)
-    law = Moved(inner, Moments(np.array([-0.5]), np.array([[0.09]])), seed=0)
+    law = Moved(inner, Moments(np.array([-0.5]), np.array([[0.09]])))
     draws = law.sample(20_000, np.random.default_rng(1))
-    assert draws.mean() == pytest.approx(-0.5, abs=0.01)
-    assert draws.std() == pytest.approx(0.3, rel=0.03)
+    assert draws.mean() == pytest.approx(-0.5, abs=0.03)
+    assert draws.std() == pytest.approx(0.3, rel=0.06)
     grid = np.linspace(-4, 4, 4001)[:, None]
     density = law.density(grid)
     assert np.trapezoid(density, grid[:, 0]) == pytest.approx(1.0, abs=0.02)
-    assert np.trapezoid(density * grid[:, 0], grid[:, 0]) == pytest.approx(-0.5, abs=0.02)
+    assert np.trapezoid(density * grid[:, 0], grid[:, 0]) == pytest.approx(-0.5, abs=0.03)
     before = inner.sample(20_000, np.random.default_rng(1))
     assert stats.skew(draws[:, 0]) == pytest.approx(stats.skew(before[:, 0]), abs=1e-6)
     assert law.herd(20, np.random.default_rng(0)).mean() == pytest.approx(-0.5, abs=0.1)
@@ -119,26 +134,30 @@ def replicates(theta, x, rows, weights):
 
 
 def test_gain_by_refitting():
-    """Each replicate adjusted by the paper's formula on the other simulations, scored by SciPy's normal density."""
-    theta, x, _, _ = linear(120, d=2, q=3)
+    """Each replicate adjusted by the paper's formula on the other simulations, against the kernel means posterior of those,
+    integrated over a grid."""
+    theta, x, _, _ = linear(120, d=1, q=2)
     rows = np.arange(0, 120, 12)
     shares = np.random.default_rng(0).dirichlet(np.ones(10))
     sample = replicates(theta, x, rows, shares)
-    scales = learning.Scales(np.full(3, 1.5), 1.5, 1e-3)
-    before = learning.scores(
-        *(getattr(learning.left_out(scales, sample), n) for n in ("own", "elsewhere")), sample.weights
-    )
-    after = []
-    for row in rows:
+    scales = learning.Scales(np.full(2, 1.0), 0.8, 1e-3)
+    floors = learning.noise_floor(learning.left_out(scales, sample).elsewhere)
+    grid, rise = np.linspace(-6, 6, 4001), []
+    for row, floor in zip(rows, floors, strict=True):
         rest = np.arange(120) != row
-        mean, spread = oracle.adjusted(near(x[rest], x[row], 1.5), x[rest] - x[row], theta[rest])
-        there = stats.multivariate_normal(mean, spread).pdf(theta[row])
-        after.append(np.log(0.95 * there / stats.multivariate_normal(np.zeros(2)).pdf(theta[row]) + 0.05))
-    latent = Normal(np.zeros(2), np.eye(2))
+        Z, prior = theta[rest], stats.norm.pdf(theta[row, 0])
+        kappa = np.exp(-0.5 * ((x[rest] - x[row]) ** 2).sum(1))
+        v = np.linalg.solve(np.exp(-0.5 * (Z - Z.T) ** 2 / 0.8**2) + 120e-3 * np.eye(119), kappa)
+        values = np.maximum(np.exp(-0.5 * (np.append(grid, theta[row]) - Z) ** 2 / 0.8**2).T @ v - floor, 0.0)
+        before = values[-1] / np.trapezoid(values[:-1] * stats.norm.pdf(grid), grid)
+        mean, spread = oracle.adjusted(kappa / kappa.sum(), x[rest] - x[row], Z)
+        after = stats.norm(mean[0], np.sqrt(min(spread[0, 0], theta.var()))).pdf(theta[row, 0]) / prior
+        rise.append(np.log(0.95 * after + 0.05) - np.log(0.95 * before + 0.05))
+    latent = Normal(np.zeros(1), np.eye(1))
     found = gain(scales, sample, lambda i: x - x[rows[i]], lambda z: density_of(latent, z))
-    rise = np.array(after) - before
-    assert found.mean == pytest.approx(shares @ rise, rel=1e-6)
-    assert found.error == pytest.approx(np.sqrt(np.sum(shares**2 * (rise - shares @ rise) ** 2)), rel=1e-6)
+    rise = np.array(rise)
+    assert found.mean == pytest.approx(shares @ rise, abs=0.05)
+    assert found.error == pytest.approx(np.sqrt(np.sum(shares**2 * (rise - shares @ rise) ** 2)), rel=0.2)
     assert found.clear == (found.mean > found.error)
     # simulations from elsewhere count as draws of the prior would
     ratio = np.random.default_rng(1).uniform(0.5, 2.0, 120)
@@ -217,3 +236,35 @@ def test_what_cannot_be_adjusted_is_refused():
     sampled = kb.Prior(sampler=lambda n, rng: rng.normal(size=(n, 1)), names=["a"])
     with pytest.raises(ValueError, match="adjust=True is not possible: the prior can only be sampled"):
         kb.infer(parameters=raw[:, :1], outputs=raw[:, :2], prior=sampled, observed=[0.0, 0.0], adjust=True)
+
+
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
+@pytest.mark.parametrize("width", [0.3, 0.003])
+def test_humps_are_left_alone_however_narrow(width):
+    """Two roots in each of two parameters, all of it in a small part of the prior."""
+    prior = kb.Prior(a=(0, 1), b=(0, 1))
+    proposal = dict.fromkeys("ab", (0.5 - 1.6 * width, 0.5 + 1.6 * width))
+
+    def simulator(row, rng):
+        return ((row - 0.5) / width) ** 2 + 0.05 * rng.normal(size=2)
+
+    found = kb.infer(
+        simulator, prior, [1.0, 1.0], simulations=500, proposal=kb.Prior(proposal), pass_dict=False, random_state=0,
+        progress=False,
+    )  # fmt: skip
+    assert not found.details["adjusted"]
+
+
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
+def test_parameters_that_do_not_vary_are_no_trouble():
+    rng = np.random.default_rng(1)
+    for second in (lambda a: np.full(len(a), 0.3), lambda a: a):
+        a = rng.normal(size=200)
+        theta = np.column_stack([a, second(a)])
+        for adjust in (None, True):
+            found = infer(theta, theta + 0.3 * rng.normal(size=theta.shape), [0.3, 0.2], adjust=adjust)
+            assert not found.details["adjusted"]
+            assert np.isfinite(found.density(found.sample(20, random_state=0))).all()
+    assert any("adjust=True has changed nothing" in said for said in found.problems)
+    with pytest.raises(ValueError, match="adjust must be one of None, True, False"):
+        infer(theta, theta, [0.3, 0.2], adjust="yes")

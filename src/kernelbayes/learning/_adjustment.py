@@ -6,7 +6,10 @@ simulation in the observation's place, and the density at the parameters that we
 
 .. math:: \log \Big( (1 - \eta)\, \frac{N(\theta_i; a_i, C_i)}{p(\theta_i)} + \eta \Big)
 
-as if it were normal: where the shape is far from that, so much that a normal would score worse, nothing is adjusted.
+as if it were normal: where the shape is far from that, so much that a normal would score worse, nothing is adjusted. It is
+compared with the density of the posterior as it is, integrated by draws about each replicate. The points of
+`_likelihood_free` serve all replicates at once, and bound the density of a narrow posterior, which would then seem worse
+than it is.
 """
 
 from __future__ import annotations
@@ -18,8 +21,12 @@ import numpy as np
 
 from .._linalg import inverses
 from .._typing import Array
-from ..rules.regression_adjustment import Moments, adjusted
-from ._likelihood_free import MISS, Replicates, Scales, left_out, scores
+from ..kernels import Gaussian
+from ..rules.regression_adjustment import Moments, adjusted, moments
+from ._likelihood_free import MISS, Replicates, Scales, above_noise, left_out, noise_floor
+
+# Draws that integrate over a posterior.
+_DRAWS = 150
 
 
 class Gain(NamedTuple):
@@ -45,23 +52,43 @@ def gain(
         differences: of all simulations (m, q) from the i-th of them.
         density: of the prior, at coordinates (n, d).
     """
-    found = left_out(scales, sample)
-    before = scores(found.own, found.elsewhere, sample.weights)
-    after, prior = before.copy(), density(sample.Z[sample.rows])
+    found, rng = left_out(scales, sample), np.random.default_rng(0)
+    floor, most = noise_floor(found.elsewhere), spread_of_all(sample.Z, sample.ratio)
+    rise = np.zeros(len(sample.rows))
     for i, row in enumerate(sample.rows):
         near = resemblance(found.kappa[:, i], sample.ratio, row)
-        moments = None if near is None else adjusted(near, differences(i), sample.Z)
-        if moments is not None:
-            after[i] = np.log((1.0 - MISS) * _normal(moments, sample.Z[row]) / prior[i] + MISS)
-    rise = after - before
+        target = None if near is None else adjusted(near, differences(i), sample.Z, most)
+        if near is None or target is None:
+            continue
+        about = _about(moments(sample.Z, near), scales.beta)
+        z = rng.multivariate_normal(about.mean, about.covariance, _DRAWS, method="cholesky")
+        likelihood = above_noise(Gaussian(scales.beta)._gram(z, sample.Z) @ found.V[:, i], floor[i])
+        mass = (likelihood * density(z) / _normal(about, z)).mean()
+        here = sample.Z[row][None]
+        before = above_noise(found.own[i], floor[i]) / mass if mass > 0 else 0.0
+        after = float((_normal(target, here) / density(here))[0])
+        rise[i] = np.log((1.0 - MISS) * after + MISS) - np.log((1.0 - MISS) * before + MISS)
     mean = float(sample.shares @ rise)
     return Gain(mean, float(np.sqrt(sample.shares**2 @ (rise - mean) ** 2)))
 
 
-def _normal(moments: Moments, z: Array) -> float:
-    inverse, log = (part[0] for part in inverses(moments.covariance[None]))
-    away = z - moments.mean
-    return float(np.exp(-0.5 * (away @ inverse @ away + log + len(z) * np.log(2.0 * np.pi))))
+def _about(near: Moments, beta: float) -> Moments:
+    """A normal that covers a posterior whose neighbourhood has these moments."""
+    return Moments(near.mean, 2.0 * near.covariance + (0.25 * beta**2 + 1e-6) * np.eye(len(near.mean)))
+
+
+def _normal(of: Moments, z: Array) -> Array:
+    """Densities (n,) of a normal."""
+    inverse, log = (part[0] for part in inverses(of.covariance[None]))
+    away = z - of.mean
+    return np.exp(-0.5 * (((away @ inverse) * away).sum(1) + log + z.shape[1] * np.log(2.0 * np.pi)))
+
+
+def spread_of_all(Z: Array, ratio: Array | None) -> Array:
+    """Covariance (d, d) of all parameters, as draws of the prior."""
+    everyone = resemblance(np.ones(len(Z)), ratio)
+    assert everyone is not None
+    return moments(Z, everyone).covariance
 
 
 def resemblance(kappa: Array, ratio: Array | None, row: int | None = None) -> Array | None:

@@ -16,6 +16,7 @@ from .._typing import Array
 from ..embeddings._weighted import covariances, effective_sizes
 from ..kernels._distributions import Distribution, Normal
 from ..kernels._stationary import squared_distances
+from ..rules.regression_adjustment import moments
 
 # Draws in a round, centres of a kernel density estimate, and the share of the first proposal kept in later ones.
 _ROUND, _CENTRES, _DEFENSIVE = 4000, 300, 0.2
@@ -62,6 +63,7 @@ class Importance:
     Attributes:
         mass: the integral of the target under the prior.
         efficiency: effective share of proposals, of the last round.
+        moments: mean and covariance, by the proposals of the last round.
     """
 
     def __init__(self, target: Callable[[Array], Array], prior: Distribution, guess: Normal, rng: np.random.Generator):
@@ -73,6 +75,7 @@ class Importance:
             if not self.mass > 0:
                 break
             self.efficiency = float(effective_sizes(w)) / len(w)
+            self.moments = moments(z, w / w.sum())
             self._bells = self._fitted(z, w, rng)
 
     def _fitted(self, z: Array, w: Array, rng: np.random.Generator) -> _Bells:

@@ -99,7 +99,7 @@ def infer(
         executor, store, timeout, vectorised, pass_dict, max_seconds, retry_failed: as in `kb.simulate`.
         progress: show a bar; None: on a terminal when it takes more than a moment.
         random_state: seed of everything.
-        settings: of the method, such as `epsilon`, `lengthscale`, `reg`, `learn`, `epsilon_kernel` of "kelfi".
+        settings: of the method, such as `epsilon`, `lengthscale`, `reg`, `learn`, `adjust`, `epsilon_kernel` of "kelfi".
 
     Warns with `kb.PosteriorWarning` when the result should not be taken at face value; `posterior.problems` keeps it.
 

@@ -26,7 +26,7 @@ from ..kernels import Gaussian
 from ..kernels._distributions import Normal
 from ..kernels._integrals import mean_integral
 from ..learning import _likelihood_free as objectives
-from ..learning._adjustment import Gain, gain, resemblance
+from ..learning._adjustment import Gain, gain, resemblance, spread_of_all
 from ..learning._likelihood_free import Fixed, Learned, Replicates, Scales
 from ..rules import kernel_means
 from ..rules.regression_adjustment import Moments, adjusted
@@ -87,7 +87,11 @@ class KernelMeans:
     def moments(self, kappa: Array, target: Array, row: int | None = None) -> Moments | None:
         """Those that a posterior is moved to, given epsilon-kernels (m,) of an observation (q,); None to leave it."""
         near = resemblance(kappa, self.ratio, row) if self.adjust else None
-        return None if near is None else adjusted(near, self.comparison.left - target, self.Z)
+        return None if near is None else adjusted(near, self.comparison.left - target, self.Z, self._spread)
+
+    @functools.cached_property
+    def _spread(self) -> Array:
+        return spread_of_all(self.Z, self.ratio)
 
 
 def kelfi(
@@ -106,14 +110,14 @@ def kelfi(
     """Kernel embedding likelihood-free inference.
 
     `adjust` moves and stretches the posterior to the moments of a local regression of parameters on statistics; by default
-    where that scores better (`learning._adjustment`).
+    where `learn="posterior"` finds that it scores better (`learning._adjustment`), and nowhere with other ways to learn.
     """
     model, learned, ard = fit(problem, epsilon_kernel, learn, ard, epsilon, lengthscale, reg, replicates, adjust)
     v, kappa = model.weights()
     law, floor = _posterior(problem, model, v, kappa, form)
     target = model.moments(kappa, model.comparison.observed)
     if target is not None:
-        law = Moved(law, target, int(problem.rng.integers(2**31)))
+        law = Moved(law, target)
     scales = model.scales
     ess = float(effective_sizes(kappa / kappa.sum()))
     return Inference(
@@ -127,8 +131,18 @@ def kelfi(
             "adjust": model.adjust,
         },
         ess,
-        [*on_bounds(learned), *_rough(floor), *_blunt(model.comparison, scales, learned)],
-        {"score": learned.value, "evaluations": learned.evaluations, "noise": floor},
+        [
+            *on_bounds(learned),
+            *_rough(floor),
+            *_blunt(model.comparison, scales, learned),
+            *_not_adjusted(bool(adjust) and target is None),
+        ],
+        {
+            "score": learned.value,
+            "evaluations": learned.evaluations,
+            "noise": floor,
+            "adjusted": target is not None,
+        },
         model,
         dict(zip(model.comparison.names, scales.epsilon * model.comparison.units, strict=True)),
     )
@@ -174,6 +188,7 @@ def fit(
 ) -> tuple[KernelMeans, Learned, bool]:
     """Learn what is not given, and return the likelihood."""
     learn = _check.option(learn, "learn", ("posterior", "marginal", None))
+    adjust = _check.option(adjust, "adjust", (None, True, False))
     comparison, Z, prior = problem.compare(epsilon_kernel), problem.Z, problem.prior
     if len(Z) < 10:
         raise ValueError(
@@ -349,6 +364,12 @@ def _blunt(comparison: Comparison, scales: Scales, learned: Learned) -> list[str
         "no statistic is compared on a scale smaller than its spread over the simulations: they hardly tell parameters "
         "apart, or most simulations are unlike the observation"
     ]
+
+
+def _not_adjusted(asked: bool) -> list[str]:
+    if not asked:
+        return []
+    return ["too few simulations resemble the observation to regress on, so that adjust=True has changed nothing"]
 
 
 def _rough(floor: float) -> list[str]:

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 # Draws of the prior among which the largest error of a likelihood is looked for.
 _FOR_FLOOR = 2000
-# Draws that measure the mean and the covariance of a law that is to be moved.
-_FOR_MOMENTS = 8000
 # How far beyond all simulated parameters a likelihood is believed, in standard deviations of the prior.
 _BEYOND = 0.25
 
@@ -64,6 +62,10 @@ class Law(abc.ABC):
     @abc.abstractmethod
     def herd(self, n: int, rng: np.random.Generator) -> Array:
         """Super-samples (n, d)."""
+
+    @abc.abstractmethod
+    def moments(self) -> Moments:
+        """Mean (d,) and covariance (d, d)."""
 
     def density(self, z: Array) -> Array | None:
         """Density (n,) at coordinates, or None where it is not known."""
@@ -213,6 +215,9 @@ class KernelMeansPosterior(Law):
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         return self._proposal_cache.sample(n, rng)
 
+    def moments(self) -> Moments:
+        return self._proposal_cache.moments
+
     def herd(self, n: int, rng: np.random.Generator) -> Array:
         """By herding from the embedding in closed form among draws; lines 8 to 12 of Algorithm 3.
 
@@ -229,10 +234,9 @@ class KernelMeansPosterior(Law):
 class Moved(Law):
     """Another law, moved and stretched to a given mean and covariance; its shape is kept."""
 
-    def __init__(self, law: Law, target: Moments, seed: int):
-        draws = law.sample(_FOR_MOMENTS, np.random.default_rng(seed))
+    def __init__(self, law: Law, target: Moments):
         self.law = law
-        self.start, self.end, self.stretch = Way.between(moments(draws), target)
+        self.start, self.end, self.stretch = Way.between(law.moments(), target)  # arrays, which can be saved
 
     @property
     def way(self) -> Way:
@@ -244,6 +248,9 @@ class Moved(Law):
 
     def herd(self, n: int, rng: np.random.Generator) -> Array:
         return self.way.there(self.law.herd(n, rng))
+
+    def moments(self) -> Moments:
+        return Moments(self.end, self.stretch @ self.law.moments().covariance @ self.stretch)
 
     def density(self, z: Array) -> Array | None:
         density = self.law.density(self.way.back(z))
@@ -279,6 +286,10 @@ class WeightedPoints(Law):
         is negative are best matched by copies of a single point."""
         narrow = Gaussian(bandwidths(self.points, self.weights))
         return np.asarray(MeanEmbedding(self.points, self.weights, narrow).herd(n).points)
+
+    def moments(self) -> Moments:
+        """Those of the weighted points; weights of both signs can make the covariance indefinite."""
+        return moments(self.points, self.weights)
 
     def embedding(self) -> MeanEmbedding:
         """The weighted points as an embedding."""

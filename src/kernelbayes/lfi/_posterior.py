@@ -159,8 +159,9 @@ class ParameterPosterior:
             if self.prior.whole.any():
                 raise ValueError("raw=True is a closed form for continuous priors; here a parameter is a whole number")
             if self.law.closed is None:
+                form = " with form='sampled'" if self.method == "kelfi" else ""
                 raise ValueError(
-                    f"raw=True is the kernel means posterior in closed form, which method {self.method!r} has not"
+                    f"raw=True is the kernel means posterior in closed form, which method {self.method!r}{form} has not"
                 )
             return self.law.closed.density(z)
         density = self.law.density(z)

@@ -10,7 +10,7 @@ A weighted ridge regression tells what the differences do to the parameters,
 
 with D the weighted standard deviations of the statistics. The intercept a is the mean at the observation, and the residuals
 have the covariance there: with the degrees of freedom that the regression took given back, and with the uncertainty of the
-intercept added, as that of a prediction.
+intercept added, as that of a prediction. It is no larger than that of all parameters: an observation takes nothing away.
 
 | paper | here |
 |---|---|
@@ -31,11 +31,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._linalg import eigh, inverses, solve_definite, transport
+from .._linalg import cholesky, eigh, inverses, solve_definite, solve_lower, transport
 from .._typing import Array
 
 # The regression may use up at most this share of the effective simulations.
 _MOST_USED = 0.5
+# Parameters that vary less than this share of all, in some direction, are not told apart.
+_SINGULAR = 1e-12
 
 
 class Moments(NamedTuple):
@@ -79,8 +81,11 @@ class Way(NamedTuple):
         return float(np.prod(eigh(self.stretch)[0]))
 
 
-def adjusted(weights: Array, differences: Array, Z: Array) -> Moments | None:
-    """Moments of the parameters at the observation, or None where too few simulations resemble it to regress on."""
+def adjusted(weights: Array, differences: Array, Z: Array, most: Array) -> Moments | None:
+    """Moments of the parameters at the observation, the covariance no larger than `most` (d, d) in any direction.
+
+    None where too few simulations resemble the observation to regress on, or where their parameters hardly vary.
+    """
     size = 1.0 / (weights**2).sum()
     shift = weights @ differences
     S, z = differences - shift, moments(Z, weights)
@@ -93,6 +98,17 @@ def adjusted(weights: Array, differences: Array, Z: Array) -> Moments | None:
     if not used < _MOST_USED * size:
         return None
     B = inverse @ (weighted.T @ (Z - z.mean))
-    residuals = moments(Z - z.mean - S @ B, weights)
+    residuals = moments(Z - z.mean - S @ B, weights).covariance
     uncertain = (1.0 + shift @ inverse @ shift) / size
-    return Moments(z.mean - shift @ B, residuals.covariance * (1.0 + uncertain) * size / (size - used))
+    covariance = residuals * (1.0 + uncertain) * size / (size - used)
+    if not eigh(covariance)[0][-1] > _SINGULAR * eigh(most)[0][0]:
+        return None
+    return Moments(z.mean - shift @ B, _at_most(covariance, most))
+
+
+def _at_most(covariance: Array, most: Array) -> Array:
+    """What of a covariance is no larger than another, in the directions that they share."""
+    factor = cholesky(most, "the covariance of all parameters")
+    values, vectors = eigh(solve_lower(factor, solve_lower(factor, covariance).T))
+    root = factor @ (vectors * np.sqrt(np.minimum(values, 1.0)))
+    return root @ root.T
