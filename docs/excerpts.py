@@ -100,8 +100,19 @@ TABLES: dict[str, Callable[[], str]] = {
     "choose-inference-many": lambda: excerpt(
         "blowfly",
         "NMSE in percent: means",
-        ["method", "m = 50", "m = 300", "m = 600", "m = 1000"],
-        ["KELFI", "KELFI, own units", "KBR", "K-ABC", "rejection", "MCMC-ABC", "SL-ABC", "ASL-ABC", "GPS-ABC"],
+        ["method", "m = 50", "m = 100", "m = 300", "m = 1000"],
+        [
+            "KELFI",
+            "KELFI, rounds",
+            "KELFI, not adjusted",
+            "KBR",
+            "K-ABC",
+            "rejection",
+            "MCMC-ABC",
+            "SL-ABC",
+            "ASL-ABC",
+            "GPS-ABC",
+        ],
     ),
     "choose-classifier": lambda: _merged(
         "uci",
