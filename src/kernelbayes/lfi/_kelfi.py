@@ -194,8 +194,7 @@ def fit(
         raise ValueError(
             f"there are {len(Z)} simulations, rows of parameters and outputs; at least 10 are needed to learn from"
         )
-    refused = _no_adjustment(prior, comparison)
-    if adjust and refused:
+    if (refused := _no_adjustment(prior, comparison)) and adjust:
         raise ValueError(f"adjust=True is not possible: {refused}")
     groups = len(comparison.names)
     fixed = Fixed(*_given(epsilon, lengthscale, reg, groups))
@@ -206,11 +205,11 @@ def fit(
         value = Learned(start, float("nan"), 0, ())
         return KernelMeans(Z, comparison, start, problem.ratio(), bool(adjust)), value, False
     rows, ratio = _learned_from(comparison), problem.ratio()
-    few, Z_few = comparison.subset(rows), Z[rows]
+    few = comparison.subset(rows)
     if learn == "marginal":
-        learned = _by_marginal(few, Z_few, prior, start, fixed, ard)
+        learned = _by_marginal(few, Z[rows], prior, start, fixed, ard)
     else:
-        sample = replicated(few, Z_few, prior, None if ratio is None else ratio[rows], replicates, problem.rng)
+        sample = replicated(few, Z[rows], prior, None if ratio is None else ratio[rows], replicates, problem.rng)
         learned = _by_posterior(sample, start, fixed, ard, groups)
         if adjust is None and not refused:
             adjust = _gain(learned.scales, sample, few, prior).clear
@@ -223,9 +222,9 @@ def _no_adjustment(prior: Prior, comparison: Comparison) -> str:
         return "the prior can only be sampled, and a draw that is moved may leave its support"
     if prior.whole.any():
         return "a parameter is a whole number"
-    return (
-        "all outputs are compared on one scale, as raw data: there are no statistics to regress on" * comparison.grouped
-    )
+    if comparison.grouped:
+        return "all outputs are compared on one scale, as raw data: there are no statistics to regress on"
+    return ""
 
 
 def _gain(scales: Scales, sample: Replicates, comparison: Comparison, prior: Prior) -> Gain:
