@@ -26,7 +26,7 @@ from ..rules.regression_adjustment import Moments, adjusted, moments
 from ._likelihood_free import MISS, Replicates, Scales, above_noise, left_out, noise_floor
 
 # Draws that integrate over a posterior.
-_DRAWS = 150
+_DRAWS = 60
 
 
 class Gain(NamedTuple):
