@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # Draws of the prior among which the largest error of a likelihood is looked for.
 _FOR_FLOOR = 2000
+# Draws that stand for a law of which nothing else is known.
+_FOR_MOMENTS = 4000
 # How far beyond all simulated parameters a likelihood is believed, in standard deviations of the prior.
 _BEYOND = 0.25
 
@@ -63,9 +65,9 @@ class Law(abc.ABC):
     def herd(self, n: int, rng: np.random.Generator) -> Array:
         """Super-samples (n, d)."""
 
-    @abc.abstractmethod
     def moments(self) -> Moments:
-        """Mean (d,) and covariance (d, d)."""
+        """Mean (d,) and covariance (d, d); of draws, where nothing better is known."""
+        return moments(self.sample(_FOR_MOMENTS, np.random.default_rng(0)))
 
     def density(self, z: Array) -> Array | None:
         """Density (n,) at coordinates, or None where it is not known."""
