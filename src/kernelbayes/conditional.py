@@ -213,7 +213,9 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         """Coordinates of points, and a warning where they lie far from all that were learned from."""
         F = self.features_._coordinates(X)
         there = "y is distributed as all y are" if self.intercept else "all weights are near zero"
-        what = f"the training x: under kernel_ it resembles none of them, and {there} there."
+        what = (
+            f"the training x, as far as features_ represents them: under kernel_ it resembles none, and {there} there."
+        )
         tell_outside(self._seen(X, F), what, stacklevel=stacklevel)
         return F
 
