@@ -77,6 +77,7 @@ PROBLEMS: dict[str, Callable[[int, int], Case]] = {
 WAYS: dict[str, dict[str, Any]] = {
     "posterior": {},
     "posterior, not adjusted": {"adjust": False},
+    "posterior, always adjusted": {"adjust": True},
     "marginal": {"learn": "marginal"},
 }
 

@@ -9,7 +9,14 @@ from scipy import stats
 from kernelbayes.cli import main
 from kernelbayes.experiments import Runs, Study, _rate_surfaces, blowfly, exponential_gamma, lotka_volterra
 from kernelbayes.experiments._rates import problem_of, total_variation
-from kernelbayes.experiments._simulators import BLOWFLY_TRUTH, RATES_TRUTH, blowflies, simulate_blowflies
+from kernelbayes.experiments._simulators import (
+    BLOWFLY_TRUTH,
+    RATES_TRUTH,
+    blowflies,
+    blowfly_prior,
+    simulate_blowflies,
+)
+from kernelbayes.experiments.blowfly import _methods
 from kernelbayes.lfi import GaussianEpsilon
 
 NAMES = ("exponential-gamma", "blowfly", "lotka-volterra")
@@ -107,14 +114,14 @@ def test_marginal_likelihood_of_the_surface_by_brute_force():
 
 def test_normalised_error_of_blowflies():
     series = blowflies(BLOWFLY_TRUTH[None], np.random.default_rng(0))[0]
-    task = blowfly._task(series, 300)
+    task = _methods.task_of(series, 300)
     X = simulate_blowflies(np.tile(BLOWFLY_TRUTH, (50, 1)), np.random.default_rng(3))
     by_hand = np.mean([np.mean((X[:, j] - task.observed[j]) ** 2) / task.under_prior[j] for j in range(10)])
     assert task.nmse(BLOWFLY_TRUTH, 50, np.random.default_rng(3)) == pytest.approx(by_hand)
     assert task.nmse(BLOWFLY_TRUTH, 200, np.random.default_rng(3)) < 0.1
     assert np.isnan(task.nmse(np.full(6, np.nan), 50, np.random.default_rng(3)))
     # a point drawn from the prior has the error of the prior, on average
-    prior = blowfly.blowfly_prior().sample(300, random_state=0)
+    prior = blowfly_prior().sample(300, random_state=0)
     same = simulate_blowflies(prior, np.random.default_rng(1))
     assert np.mean(((same - task.observed) ** 2).mean(0) / task.under_prior) == pytest.approx(1.0)
 
@@ -125,12 +132,12 @@ SIZES = {"sizes": [100, 300, 1000], "ard_at": 300}
 def _flies(relevant=(8, 9), irrelevant=0, decay=-0.3, **levels):
     noise = _noise(3, 6)
     levels = {"kelfi": [0.02, 0.008, 0.005]} | levels
-    values = {n: np.reshape(np.broadcast_to(levels.get(n, 0.05), 3), (3, 1)) * noise for n in blowfly._WAYS}
+    values = {n: np.reshape(np.broadcast_to(levels.get(n, 0.05), 3), (3, 1)) * noise for n in _methods.WAYS}
     m = np.array(SIZES["sizes"], dtype=float)[:, None]
     values["marginal_epsilon"] = m**decay * noise
     values["kelfi_epsilon"] = m**-0.2 * noise
     values |= {"prior_mean": noise, "truth": noise}
-    for name in blowfly._RELEVANCE:
+    for name in _methods.RELEVANCE:
         for i in range(10):
             level = 0.1 if i in relevant else 10.0 if i == irrelevant else 1.0 + i / 100
             values[f"ard_{name}_{i}"] = level * noise

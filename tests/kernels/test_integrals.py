@@ -424,6 +424,21 @@ def test_refuses_bad_parameters(value):
         as_distribution(value)
 
 
+@pytest.mark.parametrize("units", [np.ones(3), np.array([1e-9, 1.0, 1e6])])
+def test_density_of_a_normal_in_any_units(units):
+    root = np.random.default_rng(3).normal(size=(3, 4))
+    cov, mean = root @ root.T, np.array([1.0, -2.0, 0.5])
+    X = np.random.default_rng(4).normal(size=(20, 3)) * 2.0
+    found = Normal(mean * units, cov * np.outer(units, units)).density(X * units)
+    np.testing.assert_allclose(found, stats.multivariate_normal(mean, cov).pdf(X) / units.prod(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("cov", [np.ones((2, 2)), np.diag([1.0, 0.0]), np.outer([1e-8, 3.0], [1e-8, 3.0])])
+def test_a_flat_normal_has_no_density(cov):
+    with pytest.raises(ValueError, match="singular covariance has no density"):
+        Normal(np.zeros(2), cov).density(np.zeros((1, 2)))
+
+
 def test_refuses_bad_parts():
     with pytest.raises(ValueError, match="entry 1 of a list of distributions has 2 columns"):
         as_distribution([stats.norm(), FULL])

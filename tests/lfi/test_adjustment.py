@@ -11,7 +11,6 @@ from kernelbayes._linalg import FactorisationError, transport
 from kernelbayes.kernels._distributions import Normal
 from kernelbayes.learning import _likelihood_free as learning
 from kernelbayes.learning._adjustment import gain, resemblance
-from kernelbayes.lfi._importance import density_of
 from kernelbayes.lfi._law import KernelMeansPosterior, Moved
 from kernelbayes.rules.regression_adjustment import Moments, Way, adjusted, moments
 from oracles import regression_adjustment as oracle
@@ -154,7 +153,7 @@ def test_gain_by_refitting():
         after = stats.norm(mean[0], np.sqrt(min(spread[0, 0], theta.var()))).pdf(theta[row, 0]) / prior
         rise.append(np.log(0.95 * after + 0.05) - np.log(0.95 * before + 0.05))
     latent = Normal(np.zeros(1), np.eye(1))
-    found = gain(scales, sample, lambda i: x - x[rows[i]], lambda z: density_of(latent, z))
+    found = gain(scales, sample, lambda i: x - x[rows[i]], latent)
     rise = np.array(rise)
     assert found.mean == pytest.approx(shares @ rise, abs=0.05)
     assert found.error == pytest.approx(np.sqrt(np.sum(shares**2 * (rise - shares @ rise) ** 2)), rel=0.2)
@@ -162,7 +161,7 @@ def test_gain_by_refitting():
     # simulations from elsewhere count as draws of the prior would
     ratio = np.random.default_rng(1).uniform(0.5, 2.0, 120)
     other = gain(
-        scales, dataclasses.replace(sample, ratio=ratio), lambda i: x - x[rows[i]], lambda z: density_of(latent, z)
+        scales, dataclasses.replace(sample, ratio=ratio), lambda i: x - x[rows[i]], latent
     )
     assert other.mean != pytest.approx(found.mean, rel=1e-3)
     assert resemblance(np.zeros(4), None) is None

@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._linalg import inverses
 from .._typing import Array
 from ..kernels import Gaussian
-from ..rules.regression_adjustment import Moments, adjusted, moments
-from ._likelihood_free import MISS, Replicates, Scales, above_noise, left_out, noise_floor
+from ..kernels._distributions import Distribution, Normal
+from ..rules.regression_adjustment import adjusted, moments
+from ._likelihood_free import MISS, Replicates, Scales, above_noise, expected_about, left_out, noise_floor
 
 # Draws that integrate over a posterior.
 _DRAWS = 60
@@ -41,16 +41,14 @@ class Gain(NamedTuple):
         return self.mean > self.error
 
 
-def gain(
-    scales: Scales, sample: Replicates, differences: Callable[[int], Array], density: Callable[[Array], Array]
-) -> Gain:
+def gain(scales: Scales, sample: Replicates, differences: Callable[[int], Array], prior: Distribution) -> Gain:
     """What adjusting posteriors does to the score.
 
     Args:
         scales: of the kernel means likelihood.
         sample: simulations in the place of the observation.
         differences: of all simulations (m, q) from the i-th of them.
-        density: of the prior, at coordinates (n, d).
+        prior: of the coordinates.
     """
     found, rng = left_out(scales, sample), np.random.default_rng(0)
     floor, most = noise_floor(found.elsewhere), spread_of_all(sample.Z, sample.ratio)
@@ -60,28 +58,16 @@ def gain(
         target = None if near is None else adjusted(near, differences(i), sample.Z, most)
         if near is None or target is None:
             continue
-        about = _about(moments(sample.Z, near), scales.beta)
-        z = rng.multivariate_normal(about.mean, about.covariance, _DRAWS, method="cholesky")
+        about = expected_about(sample.Z, near, scales.beta)
+        z = about.sample(_DRAWS, rng)
         likelihood = above_noise(Gaussian(scales.beta)._gram(z, sample.Z) @ found.V[:, i], floor[i])
-        mass = (likelihood * density(z) / _normal(about, z)).mean()
+        mass = (likelihood * prior.density(z) / about.density(z)).mean()
         here = sample.Z[row][None]
         before = above_noise(found.own[i], floor[i]) / mass if mass > 0 else 0.0
-        after = float((_normal(target, here) / density(here))[0])
+        after = float((Normal(*target).density(here) / prior.density(here))[0])
         rise[i] = np.log((1.0 - MISS) * after + MISS) - np.log((1.0 - MISS) * before + MISS)
     mean = float(sample.shares @ rise)
     return Gain(mean, float(np.sqrt(sample.shares**2 @ (rise - mean) ** 2)))
-
-
-def _about(near: Moments, beta: float) -> Moments:
-    """A normal that covers a posterior whose neighbourhood has these moments."""
-    return Moments(near.mean, 2.0 * near.covariance + (0.25 * beta**2 + 1e-6) * np.eye(len(near.mean)))
-
-
-def _normal(of: Moments, z: Array) -> Array:
-    """Densities (n,) of a normal."""
-    inverse, log = (part[0] for part in inverses(of.covariance[None]))
-    away = z - of.mean
-    return np.exp(-0.5 * (((away @ inverse) * away).sum(1) + log + z.shape[1] * np.log(2.0 * np.pi)))
 
 
 def spread_of_all(Z: Array, ratio: Array | None) -> Array:

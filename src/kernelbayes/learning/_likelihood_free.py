@@ -39,8 +39,10 @@ from .._backend import namespace
 from .._linalg import FactorisationError, solve
 from .._typing import AnyArray, Array
 from ..kernels import Gaussian
+from ..kernels._distributions import Normal
 from ..kernels._stationary import squared_distances
 from ..rules import kernel_means
+from ..rules.regression_adjustment import moments
 from ._search import pattern_search
 
 # A share of the prior in every posterior that is scored, which bounds the price of a miss.
@@ -53,6 +55,8 @@ _PRICE_OF_DIFFERENCE = 0.02
 _MOST_NOISE = 0.5
 # A likelihood should rest on so many simulations; a factor e fewer costs so many nats.
 _ENOUGH, _PRICE_OF_FEW = 10.0, 0.1
+# Of a normal about a posterior, in coordinates in which the prior has variance one.
+_LEAST_VARIANCE = 1e-6
 # Settings whose matrices are kept in a search.
 _KEPT = 3
 BETA_BOUNDS, REG_BOUNDS, EPSILON_BOUNDS = (0.002, 20.0), (1e-12, 10.0), (1e-3, 30.0)
@@ -128,6 +132,15 @@ def noise_floor(values: AnyArray) -> AnyArray:
 def above_noise(values: AnyArray, floor: AnyArray) -> AnyArray:
     """Estimated likelihoods as far as they rise above their errors."""
     return namespace(values, floor).maximum(values - floor, 0.0)
+
+
+def expected_about(Z: Array, weights: Array, beta: float) -> Normal:
+    """A normal that covers the posterior of parameters Z (m, d) whose simulations resemble the observation by weights (m,).
+
+    Wider than the neighbourhood, and never flat: where it is used, draws of it are weighted to follow the posterior.
+    """
+    near = moments(Z, weights)
+    return Normal(near.mean, 2.0 * near.covariance + (0.25 * beta**2 + _LEAST_VARIANCE) * np.eye(Z.shape[1]))
 
 
 def scores(own: AnyArray, elsewhere: AnyArray, weights: AnyArray) -> AnyArray:

@@ -25,7 +25,7 @@ from .. import _check
 from .._linalg import cholesky
 from .._typing import Array
 from ..embeddings._weighted import covariances, effective_sizes
-from ._importance import density_of, systematic
+from ._importance import systematic
 from ._law import Components
 from ._problem import Inference, OutOfBudget, Problem
 from ._surrogate import surrogate
@@ -277,7 +277,7 @@ def _proposals(problem: Problem, bench: Bench, centres: _Tries, size: int) -> It
         by_prior = rng.uniform(size=(size, 1)) < _DEFENSIVE
         z = np.where(by_prior, bench.latent.sample(size, rng), near)
         z = z[rng.permutation(size)]  # so that a batch cut short is a fair one
-        prior = density_of(bench.latent, z)
+        prior = bench.latent.density(z)
         yield z, prior / ((1.0 - _DEFENSIVE) * mixture.values(z) + _DEFENSIVE * prior)
 
 

@@ -54,10 +54,8 @@ class Block(abc.ABC):
 
     def stretch(self, theta: Array, z: Array) -> Array:
         """By which a density of coordinates becomes one of parameters (n,): (4.41); of whole numbers, their mass."""
-        from ._importance import density_of  # which needs this file
-
         assert self.latent is not None
-        return np.exp(self.log_density(theta)) / np.maximum(density_of(self.latent, z), np.finfo(float).tiny)
+        return np.exp(self.log_density(theta)) / np.maximum(self.latent.density(z), np.finfo(float).tiny)
 
     @property
     @abc.abstractmethod

@@ -18,11 +18,10 @@ from .. import _check
 from .._summary import Summary
 from .._typing import Array, RandomState
 from ..embeddings import PosteriorWarning
-from ..embeddings._weighted import covariances, level_of
-from ..kernels._distributions import Normal
-from ..learning._likelihood_free import Scales, above_noise, noise_floor
+from ..embeddings._weighted import level_of
+from ..learning._adjustment import resemblance
+from ..learning._likelihood_free import Scales, above_noise, expected_about, noise_floor
 from ..rules.regression_adjustment import Way, moments
-from ._importance import density_of
 from ._kelfi import KernelMeans
 from ._law import within_reach
 from ._posterior import ParameterPosterior
@@ -246,14 +245,17 @@ def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, 
         points, theta, likelihood = pool, parameters, above_noise(values[:, i], floor)
         weights = np.ones(len(pool))
         if latent is not None:
-            local = _about(model, kappa[:, i], row)
+            near = resemblance(kappa[:, i], None, row)
+            if near is None:
+                continue
+            local = expected_about(model.Z, near, model.scales.beta)
             extra = local.sample(_LOCAL, rng)
             points, theta = np.concatenate([pool, extra]), np.concatenate([parameters, prior.from_gaussian(extra)])
             placed = prior.on_atoms(extra)
             there = above_noise(model.kernel._gram(placed, model.Z) @ V[:, i], floor) * within_reach(placed, model.Z)
             likelihood = np.concatenate([likelihood, there])
-            p = density_of(latent, points)
-            weights = p / (_POOL * p + _LOCAL * density_of(local, points))
+            p = latent.density(points)
+            weights = p / (_POOL * p + _LOCAL * local.density(points))
         mass = likelihood * weights
         if mass.sum() > 0:
             target = model.moments(kappa[:, i], model.comparison.right[row], row)
@@ -264,16 +266,6 @@ def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, 
             below = (theta < posterior.parameters[row]) + 0.5 * (theta == posterior.parameters[row])
             ranks[i] = np.minimum(mass @ below / mass.sum(), 1.0)
     return ranks
-
-
-def _about(model: KernelMeans, kappa: Array, row: int) -> Normal:
-    """A normal about where a posterior is expected."""
-    w = kappa.copy()
-    w[row] = 0.0
-    w /= max(w.sum(), np.finfo(float).tiny)
-    d = model.Z.shape[1]
-    width = 0.25 * model.scales.beta**2 + 1e-3
-    return Normal(w @ model.Z, 2.0 * covariances(model.Z, w[None])[0] + width * np.eye(d))
 
 
 def _by_running_again(posterior: ParameterPosterior, rows: Array, rng: np.random.Generator) -> Array:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._linalg import cholesky, inverses, solve_lower
+from .._linalg import cholesky, solve_lower
 from .._typing import Array
 from ..embeddings._weighted import covariances, effective_sizes
 from ..kernels._distributions import Distribution, Normal
@@ -93,7 +93,7 @@ class Importance:
         return np.concatenate([self._prior.sample(n - half, rng), self._guess.sample(half, rng)])
 
     def _proposal_density(self, z: Array, prior: Array) -> Array:
-        first = 0.5 * prior + 0.5 * _normal_density(self._guess, z)
+        first = 0.5 * prior + 0.5 * self._guess.density(z)
         if self._bells is None:
             return first
         return _DEFENSIVE * first + (1.0 - _DEFENSIVE) * self._bells.density(z)
@@ -105,7 +105,7 @@ class Importance:
         else:
             few = max(2, round(_DEFENSIVE * n))
             z = np.concatenate([self._first(few, rng), self._bells.sample(n - few, rng)])
-        prior = density_of(self._prior, z)
+        prior = self._prior.density(z)
         return z, self._target(z) * prior / self._proposal_density(z, prior)
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
@@ -119,16 +119,3 @@ def systematic(w: Array, n: int, rng: np.random.Generator) -> Array:
     edges = np.cumsum(w)
     at = (rng.uniform() + np.arange(n)) / n * edges[-1]
     return np.minimum(np.searchsorted(edges, at), len(edges) - 1)
-
-
-def density_of(distribution: Distribution, z: Array) -> Array:
-    """Density of a normal or of a mixture of normals, without `scipy.stats`."""
-    from ._blocks import normals
-
-    return np.sum([w * _normal_density(normal, z) for w, normal in zip(*normals(distribution), strict=True)], axis=0)
-
-
-def _normal_density(normal: Normal, z: Array) -> Array:
-    inverse, log = (part[0] for part in inverses(normal.cov[None]))
-    away = z - normal.location
-    return np.exp(-0.5 * ((away @ inverse) * away).sum(1) - 0.5 * log) / (2.0 * np.pi) ** (z.shape[1] / 2)

@@ -31,7 +31,6 @@ from ..learning._likelihood_free import Fixed, Learned, Replicates, Scales
 from ..rules import kernel_means
 from ..rules.regression_adjustment import Moments, adjusted
 from ._epsilon import Comparison
-from ._importance import density_of
 from ._law import KernelMeansPosterior, Law, Moved, WeightedPoints, within_reach
 from ._prior import Prior
 from ._problem import Inference, Problem
@@ -230,7 +229,7 @@ def _no_adjustment(prior: Prior, comparison: Comparison) -> str:
 def _gain(scales: Scales, sample: Replicates, comparison: Comparison, prior: Prior) -> Gain:
     right, latent = comparison.right[sample.rows], prior.latent
     assert latent is not None  # `_no_adjustment` has told
-    return gain(scales, sample, lambda i: comparison.left - right[i], functools.partial(density_of, latent))
+    return gain(scales, sample, lambda i: comparison.left - right[i], latent)
 
 
 def _given(epsilon: Any, lengthscale: Any, reg: Any, groups: int) -> tuple[Any, Any, Any]:
@@ -343,8 +342,8 @@ def contrast(prior: Prior, near: Array, count: int, rng: np.random.Generator) ->
     spread = covariances(near, np.full((1, len(near)), 1.0 / len(near)))[0]
     local = Normal(near.mean(0), 2.0 * spread + 1e-3 * np.eye(d))
     points = np.concatenate([latent.sample(count - half, rng), local.sample(half, rng)])
-    p = density_of(latent, points)
-    return prior.on_atoms(points), p / (0.5 * p + 0.5 * density_of(local, points)) / count
+    p = latent.density(points)
+    return prior.on_atoms(points), p / (0.5 * p + 0.5 * local.density(points)) / count
 
 
 # -------------------------------------------------------------------------------------------- what to say

@@ -25,15 +25,15 @@ from .._linalg import cholesky, inverses, solve_lower
 from .._typing import Array
 from ..embeddings import MeanEmbedding
 from ..embeddings._smoothing import bandwidths
-from ..embeddings._weighted import covariances, effective_sizes
+from ..embeddings._weighted import effective_sizes
 from ..features._herding import Pool, herd
 from ..kernels import Gaussian, Kernel, matmul
 from ..kernels._distributions import Distribution, Normal
 from ..kernels._stationary import squared_distances
-from ..learning._likelihood_free import above_noise, noise_floor
+from ..learning._likelihood_free import above_noise, expected_about, noise_floor
 from ..rules.regression_adjustment import Moments, Way, moments
 from ._blocks import normals
-from ._importance import Importance, density_of, systematic
+from ._importance import Importance, systematic
 
 if TYPE_CHECKING:
     from ._prior import Prior
@@ -164,9 +164,7 @@ class KernelMeansPosterior(Law):
     ):
         self.v, self.Z, self.beta, self.prior, self.seed, self.atoms = v, Z, beta, prior, seed, atoms
         self.kernel = Gaussian(beta)
-        w = near / near.sum()
-        d = Z.shape[1]
-        self._guess = Normal(w @ Z, 2.0 * covariances(Z, w[None])[0] + 0.25 * beta**2 * np.eye(d))
+        self._guess = expected_about(Z, near / near.sum(), beta)
         drawn = self._placed(prior.sample(_FOR_FLOOR, np.random.default_rng(seed)))
         values = self.likelihood(np.concatenate([drawn[within_reach(drawn, Z)], Z]))
         self._floor, largest = float(noise_floor(values)), float(values.max())
@@ -212,7 +210,7 @@ class KernelMeansPosterior(Law):
         return self._proposal_cache.efficiency
 
     def density(self, z: Array) -> Array:
-        return self._target(z) * density_of(self.prior, z) / self._proposal_cache.mass
+        return self._target(z) * self.prior.density(z) / self._proposal_cache.mass
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         return self._proposal_cache.sample(n, rng)

@@ -11,7 +11,6 @@ import numpy as np
 from .._typing import Array
 from ._atoms import smoothed_under
 from ._epsilon import Comparison, EpsilonKernel, read_epsilon_kernel
-from ._importance import density_of
 from ._law import Law
 from ._prior import Prior
 
@@ -58,7 +57,7 @@ class Problem:
         if (self.proposal is None and not several) or self.prior.latent is None:
             return None
         Z = self.Z
-        p = density_of(self.prior.latent, Z)
+        p = self.prior.latent.density(Z)
         number = np.zeros(len(Z), dtype=int) if self.rounds is None else self.rounds
         first = (
             p

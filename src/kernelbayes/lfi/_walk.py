@@ -17,7 +17,6 @@ from .._typing import Array
 from ..kernels import Gaussian, median_lengthscale
 from ..kernels._distributions import Distribution
 from ._epsilon import GaussianEpsilon, spreads
-from ._importance import density_of
 from ._law import WeightedPoints
 from ._problem import Inference, OutOfBudget, Problem
 
@@ -96,7 +95,7 @@ class Bench:
     def log_prior(self, z: Array) -> float:
         """Log density of the prior at one place (d,)."""
         with np.errstate(divide="ignore"):
-            return float(np.log(density_of(self.latent, z[None])[0]))
+            return float(np.log(self.latent.density(z[None])[0]))
 
 
 class Target(Protocol):
