@@ -100,7 +100,7 @@ def test_no_command_and_version(capsys):
 def test_import_starts_nothing():
     """No JAX backend, no array, no change of configuration, no plotting library."""
     code = (
-        "import jax, sys; before = jax.config.values.copy(); import kernelbayes; "
+        "import jax, sys; before = jax.config.values.copy(); from kernelbayes import *; "
         "assert jax.config.values == before; assert not {'matplotlib', 'optax'} & set(sys.modules); "
         "from jax._src import xla_bridge; assert not xla_bridge._backends"
     )

@@ -138,7 +138,7 @@ def verdict(found: Import) -> str | None:
     return f"{found}, {kind}"
 
 
-MODULES = sorted(ROOT.rglob("*.py"))
+MODULES = sorted({*ROOT.rglob("*.py"), *ROOT.rglob("*.pyi")})  # the public page imports on use, from a stub
 ALL = [found for path in MODULES for found in imports(path)]
 
 
@@ -176,8 +176,29 @@ def test_import_leaves_heavy_libraries_alone():
     """None of these is imported, unless scikit-learn does so: it takes pandas where there is one."""
     heavy = {"matplotlib", "pandas", "arviz", "xarray", "dask", "optax", "tqdm", "sqlite3"}
     code = (
-        "import sys, jax, sklearn.base; before = set(sys.modules); import kernelbayes; "
+        "import sys, jax, sklearn.base; before = set(sys.modules); from kernelbayes import *; "
         f"print(*({heavy!r} & (set(sys.modules) - before)))"
     )
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert shown.split() == []
+
+
+def test_import_waits_for_what_is_used():
+    """The package alone needs none of its foundations, and a name brings what it needs."""
+    code = (
+        "import sys, kernelbayes as kb; print(*{'jax', 'numpy', 'scipy', 'sklearn'} & set(sys.modules)); "
+        "kb.simulate; print('jax' in sys.modules, 'numpy' in sys.modules); kb.Gaussian; print('jax' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert shown.splitlines() == ["", "False True", "True"]
+
+
+def test_the_public_page():
+    """What type checkers see is what there is, and a misspelt name is met with the right one."""
+    tree = ast.parse((ROOT / "__init__.pyi").read_text(encoding="utf-8"))
+    listed = next(node.value for node in tree.body if isinstance(node, ast.Assign))
+    assert sorted(ast.literal_eval(listed)) == sorted(kernelbayes.__all__)
+    assert {*kernelbayes.__all__, "lfi", "plotting"} <= set(dir(kernelbayes))
+    code = "import kernelbayes as kb; kb.Gausian"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    assert "module 'kernelbayes' has no attribute 'Gausian'. Did you mean: 'Gaussian'?" in told

@@ -1,163 +1,19 @@
 """Bayesian inference from samples, with kernel mean embeddings."""
 
-from ._linalg import FactorisationError
-from ._persist import load, save
-from ._summary import Summary
-from .bayes import KernelBayesRule, bayes_rule
-from .classification import ConditionalEmbeddingClassifier, ConditionalEmbeddingNetwork
-from .conditional import ConditionalEmbedding
-from .density_ratio import DensityRatio
-from .embeddings import (
-    AnalyticEmbedding,
-    Covariance,
-    CrossCovariance,
-    MeanEmbedding,
-    Posterior,
-    Posteriors,
-    PosteriorWarning,
-    TestResult,
-    embed,
-    herd_subset,
-    hsic,
-    hsic_test,
-    mmd,
-    mmd_test,
-    resample,
-)
-from .features import (
-    Exact,
-    Features,
-    IncompleteCholesky,
-    Neural,
-    OneHot,
-    RandomFourier,
-    Recipe,
-    Subspace,
-)
-from .filters import KernelBayesFilter, KernelMonteCarloFilter, Track
-from .integration import (
-    Integral,
-    QuadratureRule,
-    QuadratureWarning,
-    integrate,
-    mercer,
-    quadrature,
-)
-from .kernels import (
-    Brownian,
-    Delta,
-    FunctionKernel,
-    Gaussian,
-    HistogramIntersection,
-    InfinitePolynomial,
-    Kernel,
-    Laplace,
-    Linear,
-    MappedKernel,
-    Matern,
-    PeriodicSobolev,
-    Polynomial,
-    PrecomputedKernel,
-    RationalQuadratic,
-    SetKernel,
-    SpatialPyramid,
-    median_lengthscale,
-    nonnegative,
-    positive,
-    unit_interval,
-)
-from .kernels._distributions import Mixture, NoClosedFormError
-from .learning import MLP, BoundWarning, ConvNet, LearnedFeatures, learn_features, minimise
-from .lfi import Calibration, ParameterPosterior, PredictiveCheck, Prior, calibrate, infer
-from .regression import DeconditionalEmbedding, SparseRegression, TaskTransformedGP
-from .simulation import Runs, SimulationError, SimulationWarning, open_runs, simulate
+import sys
+from pathlib import Path
+from typing import Any
+
+import lazy_loader
 
 __version__ = "0.1.0.dev0"
 
-__all__ = [
-    "MLP",
-    "AnalyticEmbedding",
-    "BoundWarning",
-    "Brownian",
-    "Calibration",
-    "ConditionalEmbedding",
-    "ConditionalEmbeddingClassifier",
-    "ConditionalEmbeddingNetwork",
-    "ConvNet",
-    "Covariance",
-    "CrossCovariance",
-    "DeconditionalEmbedding",
-    "Delta",
-    "DensityRatio",
-    "Exact",
-    "FactorisationError",
-    "Features",
-    "FunctionKernel",
-    "Gaussian",
-    "HistogramIntersection",
-    "IncompleteCholesky",
-    "InfinitePolynomial",
-    "Integral",
-    "Kernel",
-    "KernelBayesFilter",
-    "KernelBayesRule",
-    "KernelMonteCarloFilter",
-    "Laplace",
-    "LearnedFeatures",
-    "Linear",
-    "MappedKernel",
-    "Matern",
-    "MeanEmbedding",
-    "Mixture",
-    "Neural",
-    "NoClosedFormError",
-    "OneHot",
-    "ParameterPosterior",
-    "PeriodicSobolev",
-    "Polynomial",
-    "Posterior",
-    "PosteriorWarning",
-    "Posteriors",
-    "PrecomputedKernel",
-    "PredictiveCheck",
-    "Prior",
-    "QuadratureRule",
-    "QuadratureWarning",
-    "RandomFourier",
-    "RationalQuadratic",
-    "Recipe",
-    "Runs",
-    "SetKernel",
-    "SimulationError",
-    "SimulationWarning",
-    "SparseRegression",
-    "SpatialPyramid",
-    "Subspace",
-    "Summary",
-    "TaskTransformedGP",
-    "TestResult",
-    "Track",
-    "bayes_rule",
-    "calibrate",
-    "embed",
-    "herd_subset",
-    "hsic",
-    "hsic_test",
-    "infer",
-    "integrate",
-    "learn_features",
-    "load",
-    "median_lengthscale",
-    "mercer",
-    "minimise",
-    "mmd",
-    "mmd_test",
-    "nonnegative",
-    "open_runs",
-    "positive",
-    "quadrature",
-    "resample",
-    "save",
-    "simulate",
-    "unit_interval",
-]
+# A name is imported from where `__init__.pyi` says when it is first used: a command or a script waits for what it needs.
+_import, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [name for name in _names if not Path(__file__).with_name(name).is_dir()]  # all but the subpackages
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _names:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+    return _import(name)

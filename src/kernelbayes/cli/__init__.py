@@ -10,10 +10,20 @@ from pathlib import Path
 
 from .. import __version__, demos, experiments
 from .._catalogue import Catalogue
-from . import _classify, _filter, _infer, _integrate, _regress
 from ._files import folder
 from ._options import add_seed
 from ._refusal import Refusal, resumable
+
+# Jobs on files, each with a line of help.
+_HELP = {
+    "filter": "follow the state of a system: learn from one CSV file, filter another",
+    "classify": "tell classes apart: learn from one CSV file, predict another",
+    "regress": "find f(x) from a CSV file with x and y and another with y and z",
+    "infer": "find the parameters of a simulator from an observation",
+    "integrate": "find the mean of a function over uncertain inputs",
+}
+# Their modules, and all that these import, are loaded for the one that is asked for: nobody waits for the others.
+_JOBS = Catalogue(__name__, {name: f"_{name}" for name in _HELP})
 
 
 def _known(kind: str, names: Sequence[str], catalogue: Catalogue) -> None:
@@ -92,7 +102,7 @@ def _check_data(data: str, names: Sequence[str]) -> None:
             raise Refusal(f"there is no file {wanted} in {data}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(asked: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kernelbayes", description="Bayesian inference from samples, with kernel mean embeddings."
     )
@@ -113,8 +123,10 @@ def _parser() -> argparse.ArgumentParser:
     experiment.add_argument("--fresh", action="store_true", help="forget the repeats saved by an earlier call")
     _shared_options(experiment, "experiments", "kernelbayes-experiments")
     experiment.set_defaults(run=_experiment)
-    for job in (_filter, _classify, _regress, _infer, _integrate):
-        job.add_command(commands)
+    for name, said in _HELP.items():
+        job = commands.add_parser(name, help=said)
+        if name == asked:
+            _JOBS[name].add_arguments(job)
     return parser
 
 
@@ -127,7 +139,8 @@ def _shared_options(command: argparse.ArgumentParser, what: str, folder: str) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the `kernelbayes` command; returns the exit code."""
-    parsed = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    parsed = _parser(next(iter(given), None)).parse_args(given)
     try:
         return parsed.run(parsed)
     except Refusal as reason:

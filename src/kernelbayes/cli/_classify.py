@@ -30,14 +30,12 @@ _MOST_COPIED = 50
 _SHOWN = 5
 
 
-def add_command(commands: Any) -> None:
-    """Add `classify` to the commands."""
-    command = commands.add_parser(
-        "classify",
-        help="tell classes apart: learn from one CSV file, predict another",
-        description="Learn from a table with a column of classes, and predict the classes of another table with their "
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What `classify` takes."""
+    command.description = (
+        "Learn from a table with a column of classes, and predict the classes of another table with their "
         "probabilities. Columns of numbers are taken as they are; columns of words get a column of zeros and ones for each "
-        "word. Rows with an empty cell among the inputs are not learned from, and get no prediction.",
+        "word. Rows with an empty cell among the inputs are not learned from, and get no prediction."
     )
     learn = command.add_argument_group("learning")
     learn.add_argument("--train", metavar="CSV", help="table to learn from")

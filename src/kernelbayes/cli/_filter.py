@@ -38,13 +38,11 @@ from ._refusal import plainly
 _MOST_FIGURES = 20
 
 
-def add_command(commands: Any) -> None:
-    """Add `filter` to the commands."""
-    command = commands.add_parser(
-        "filter",
-        help="follow the state of a system: learn from one CSV file, filter another",
-        description="Learn from a table of states and observations over time, and find the states of another table. "
-        "Rows are time steps, equally spaced; empty cells among the observations of the second table are missing ones.",
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What `filter` takes."""
+    command.description = (
+        "Learn from a table of states and observations over time, and find the states of another table. "
+        "Rows are time steps, equally spaced; empty cells among the observations of the second table are missing ones."
     )
     learn = command.add_argument_group("learning")
     learn.add_argument("--train", metavar="CSV", help="table to learn from")

@@ -29,13 +29,11 @@ _TRIALS = (1, 4, 10)
 _FOR_SIMULATOR = ("simulations", "more", "rounds", "store", "workers", "timeout", "max_seconds")
 
 
-def add_command(commands: Any) -> None:
-    """Add `infer` to the commands."""
-    command = commands.add_parser(
-        "infer",
-        help="find the parameters of a simulator from an observation",
-        description="Run a simulator at parameters from a prior, and infer those that fit an observation; or do so from "
-        "runs made elsewhere. Writes draws, a summary and figures into a folder.",
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What `infer` takes."""
+    command.description = (
+        "Run a simulator at parameters from a prior, and infer those that fit an observation; or do so from "
+        "runs made elsewhere. Writes draws, a summary and figures into a folder."
     )
     given = command.add_argument_group("what is given")
     given.add_argument("--prior", required=True, metavar="TOML", help="tables [parameters.NAME] with distributions")

@@ -28,13 +28,11 @@ from ._refusal import Refusal, in_options, plainly, resumable
 _FEWEST = 3
 
 
-def add_command(commands: Any) -> None:
-    """Add `integrate` to the commands."""
-    command = commands.add_parser(
-        "integrate",
-        help="find the mean of a function over uncertain inputs",
-        description="Evaluate a function at chosen inputs, and find its mean over their distribution from as few "
-        "evaluations as possible (Bayesian quadrature). Writes the integral, the evaluations and a figure into a folder.",
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What `integrate` takes."""
+    command.description = (
+        "Evaluate a function at chosen inputs, and find its mean over their distribution from as few "
+        "evaluations as possible (Bayesian quadrature). Writes the integral, the evaluations and a figure into a folder."
     )
     given = command.add_argument_group("what is given")
     given.add_argument("--integrand", required=True, metavar="MODULE:FUNCTION", help="imported from the current folder")

@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..embeddings import PosteriorWarning
-from ..integration import QuadratureWarning
 from ..simulation import SimulationError
 
 
@@ -18,6 +16,8 @@ class Refusal(Exception):
 @contextmanager
 def plainly() -> Iterator[None]:
     """Say what is wrong with the input in one line, and warnings as notes."""
+    from .. import PosteriorWarning, QuadratureWarning  # which takes long, and is there by now
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:

@@ -34,14 +34,12 @@ _LEVELS, _MOST_CHECKED = (0.5, 0.8, 0.95), 6
 _LEARNING = ("pairs", "task", "mediator", "inputs", "targets", "covariance", "mediator_noise", "ard")
 
 
-def add_command(commands: Any) -> None:
-    """Add `regress` to the commands."""
-    command = commands.add_parser(
-        "regress",
-        help="find f(x) from a CSV file with x and y and another with y and z",
-        description="Regression through a mediator: one table has x and y, another y and z, and nobody has seen x and z "
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """What `regress` takes."""
+    command.description = (
+        "Regression through a mediator: one table has x and y, another y and z, and nobody has seen x and z "
         "together. Finds f(x) such that the mean of z at each y is the mean of f(x) there. Columns that both tables have "
-        "are the mediator y; the others of the first are x, the others of the second z. All are numbers, without gaps.",
+        "are the mediator y; the others of the first are x, the others of the second z. All are numbers, without gaps."
     )
     learn = command.add_argument_group("learning")
     learn.add_argument("--pairs", metavar="CSV", help="table of x and y")

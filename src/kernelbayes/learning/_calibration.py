@@ -18,7 +18,6 @@ from __future__ import annotations
 import equinox as eqx
 import numpy as np
 import scipy.optimize
-from scipy.special import expit, logsumexp
 
 from .._typing import Array
 
@@ -50,8 +49,8 @@ class Calibrator(eqx.Module):
 
     def _of(self, P: Array) -> Array:
         scores = _Scores(P, np.log(self.width), np.log(self.floor), self.power, self.slope).values
-        scores = np.maximum(scores - scores.max(1, keepdims=True), _LEAST_SCORE)  # no probability vanishes by underflow
-        return np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
+        masses = np.exp(np.maximum(scores - scores.max(1, keepdims=True), _LEAST_SCORE))  # none vanishes by underflow
+        return masses / masses.sum(1, keepdims=True)
 
 
 class _Scores:
@@ -59,14 +58,16 @@ class _Scores:
 
     def __init__(self, P: Array, log_width: float, log_floor: float, power: float, slope: float):
         self.P, self.width, self.floor, self.power = P, np.exp(log_width), np.exp(log_floor), power
-        self.soft = self.width * np.logaddexp(0.0, P / self.width)
+        self.away = np.exp(-np.abs(P / self.width))  # which the softplus and its slope share
+        self.soft = np.maximum(P, 0.0) + self.width * np.log1p(self.away)
         self.log = np.log(self.soft + self.floor)
         self.values = power * self.log + slope * P
 
     def slopes(self) -> tuple[Array, ...]:
         """By log width, log floor, power and slope."""
         share = self.power / (self.soft + self.floor)
-        return share * (self.soft - self.P * expit(self.P / self.width)), share * self.floor, self.log, self.P
+        rise = np.where(self.P > 0, 1.0, self.away) / (1.0 + self.away)
+        return share * (self.soft - self.P * rise), share * self.floor, self.log, self.P
 
 
 def fit_calibrator(P: Array, Y: Array, weights: Array) -> Calibrator:
@@ -74,12 +75,16 @@ def fit_calibrator(P: Array, Y: Array, weights: Array) -> Calibrator:
     n, m = Y.shape
     spread_out = (weights / weights.sum())[:, None] * (Y + 0.5 / (n * m))
     P, wanted = np.concatenate([P, np.eye(m)]), np.concatenate([spread_out, np.full((m, m), 0.5 / (n * m * m))])
+    mass = wanted.sum(1, keepdims=True)
 
     def loss(theta: Array) -> tuple[float, Array]:
         scores = _Scores(P, *theta)
-        logs = scores.values - logsumexp(scores.values, axis=1, keepdims=True)
-        pull = np.exp(logs) * wanted.sum(1, keepdims=True) - wanted
-        return float(-(wanted * logs).sum()), np.array([(pull * slope).sum() for slope in scores.slopes()])
+        above = scores.values - scores.values.max(1, keepdims=True)
+        each = np.exp(above)
+        total = each.sum(1, keepdims=True)
+        pull = each * (mass / total) - wanted
+        value = np.vdot(mass, np.log(total)) - np.vdot(wanted, above)
+        return float(value), np.array([np.vdot(pull, slope) for slope in scores.slopes()])
 
     found = [scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=_BOUNDS) for start in _STARTS]
     best = min(found, key=lambda run: run.fun)
