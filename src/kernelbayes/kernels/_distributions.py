@@ -158,7 +158,8 @@ class Normal:
     def density(self, X: Array) -> Array:
         """Its density (n,) at points (n, d)."""
         spread = np.sqrt(np.maximum(np.diagonal(self.cov), 0.0))
-        variances, axes = eigh(self.cov / np.outer(spread, spread)) if spread.all() else ([0.0], None)
+        units = np.where(spread > 0, spread, 1.0)
+        variances, axes = eigh(self.cov / np.outer(units, units))
         if not variances[-1] > _SINGULAR:
             raise ValueError("a normal with a singular covariance has no density")
         along = ((X - self.location) / spread) @ axes
