@@ -10,7 +10,8 @@ __version__ = "0.1.0.dev0"
 
 # A name is imported from where `__init__.pyi` says when it is first used: a command or a script waits for what it needs.
 _import, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
-__all__ = [name for name in _names if not Path(__file__).with_name(name).is_dir()]  # all but the subpackages
+# all but the subpackages
+__all__ = [name for name in _names if not Path(__file__).with_name(name).is_dir()]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
