@@ -76,8 +76,9 @@ ROWS = (
         inference_sbi,
         "sbi NPE, trained on the same",
         (ratio(5),),
-        why="most of our time is compilation, once for each shape of the data, and the peer's is training until it stops "
-        "by itself; JAX's cache of compiled programs, or a second data set of the same size, would meet it",
+        why="nothing is compiled: ours is arithmetic on matrices of all simulations, a few dozen times, and the peer trains "
+        "until it stops by itself, so that the ratio changes with the machine; a search that is content with fewer settings, "
+        "or settings that are given, would meet it",
         sizes={"simulations": 1000, "draws": 1000},
         quick={"simulations": 300, "draws": 300},
     ),
