@@ -77,7 +77,7 @@ ROWS = (
         "sbi NPE, trained on the same",
         (ratio(5),),
         why="nothing is compiled: ours is arithmetic on matrices of all simulations, a few dozen times, and the peer trains "
-        "until it stops by itself, so that the ratio changes with the machine; a search that is content with fewer settings, "
+        "until it stops by itself, so that the ratio changes with the machine; a search that tries fewer settings, "
         "or settings that are given, would meet it",
         sizes={"simulations": 1000, "draws": 1000},
         quick={"simulations": 300, "draws": 300},
