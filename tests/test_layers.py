@@ -1,6 +1,7 @@
 """The layers of the library: who may import whom, read off the source of every module, imports inside functions included."""
 
 import ast
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -172,12 +173,41 @@ def test_the_rules_can_be_broken():
     assert [unit_of(name) for name in found] == ["_check", "plotting", "kernels", "cli"]
 
 
-def test_import_leaves_heavy_libraries_alone():
-    """None of these is imported, unless scikit-learn does so: it takes pandas where there is one."""
-    heavy = {"matplotlib", "pandas", "arviz", "xarray", "dask", "optax", "tqdm", "sqlite3"}
-    code = (
-        "import sys, jax, sklearn.base; before = set(sys.modules); import kernelbayes; "
-        f"print(*({heavy!r} & (set(sys.modules) - before)))"
-    )
+@pytest.fixture(scope="module")
+def importing():
+    """What an import of the library does, and then one of its simulations, told by one new process."""
+    code = """
+import json, sys, jax
+config = jax.config.values.copy()
+import sklearn.base
+before = set(sys.modules)
+import kernelbayes
+first = set(sys.modules)
+import kernelbayes.simulation
+second = set(sys.modules)
+from jax._src import xla_bridge
+print(json.dumps({
+    "config": jax.config.values == config, "backends": list(xla_bridge._backends), "all": sorted(first),
+    "library": sorted(first - before), "simulation": sorted(second - first),
+}))
+"""
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert shown.split() == []
+    return json.loads(shown)
+
+
+def test_import_starts_nothing(importing):
+    """No JAX backend, no array, no change of configuration, no plotting library."""
+    assert importing["config"]
+    assert importing["backends"] == []
+    assert not {"matplotlib", "optax"} & set(importing["all"])
+
+
+def test_import_leaves_heavy_libraries_alone(importing):
+    """None of these is imported, unless scikit-learn does so: it takes pandas where there is one."""
+    assert "kernelbayes.kernels" in importing["library"]
+    heavy = {"matplotlib", "pandas", "arviz", "xarray", "dask", "optax", "tqdm", "sqlite3"}
+    assert not heavy & set(importing["library"])
+
+
+def test_import_of_simulations_stays_light(importing):
+    assert not {"sqlite3", "multiprocessing", "tqdm", "cloudpickle"} & set(importing["simulation"])
