@@ -160,9 +160,7 @@ def test_gain_by_refitting():
     assert found.clear == (found.mean > found.error)
     # simulations from elsewhere count as draws of the prior would
     ratio = np.random.default_rng(1).uniform(0.5, 2.0, 120)
-    other = gain(
-        scales, dataclasses.replace(sample, ratio=ratio), lambda i: x - x[rows[i]], latent
-    )
+    other = gain(scales, dataclasses.replace(sample, ratio=ratio), lambda i: x - x[rows[i]], latent)
     assert other.mean != pytest.approx(found.mean, rel=1e-3)
     assert resemblance(np.zeros(4), None) is None
     np.testing.assert_allclose(resemblance(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 1.0]), 1), [0.5, 0.0, 0.5])

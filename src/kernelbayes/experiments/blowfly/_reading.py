@@ -36,6 +36,7 @@ def error_table(runs: Runs) -> Table:
 
 def range_table(runs: Runs) -> Table:
     """From best to worst."""
+
     def spread(row: Array) -> str:
         return f"{show(np.median(row))} ({show(row.min())}-{show(row.max())})"
 
