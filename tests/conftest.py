@@ -1,5 +1,6 @@
 """Make tests/oracles importable, compile quickly, and watch what no call may change."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -25,13 +26,23 @@ def _compile_quickly():
     """
     if "XLA_FLAGS" in os.environ:
         return
-    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    flags = (
+        "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+        "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    )
     trial = [sys.executable, "-c", "import jax; jax.devices()"]
     known = subprocess.run(trial, env=os.environ | {"XLA_FLAGS": flags}, capture_output=True).returncode == 0
     os.environ["XLA_FLAGS"] = flags if known else ""
 
 
 _compile_quickly()  # read when JAX first computes, which no import does
+
+
+def pytest_collection_finish():
+    """What is imported by now stays: the collector need not look through it each time that JAX traces a program."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,6 @@
 """The command line, as a newcomer meets it."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 from matplotlib.image import imread
@@ -95,13 +93,3 @@ def test_no_command_and_version(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
     assert __version__ in capsys.readouterr().out
-
-
-def test_import_starts_nothing():
-    """No JAX backend, no array, no change of configuration, no plotting library."""
-    code = (
-        "import jax, sys; before = jax.config.values.copy(); from kernelbayes import *; "
-        "assert jax.config.values == before; assert not {'matplotlib', 'optax'} & set(sys.modules); "
-        "from jax._src import xla_bridge; assert not xla_bridge._backends"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,6 +1,7 @@
 """The layers of the library: who may import whom, read off the source of every module, imports inside functions included."""
 
 import ast
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -172,33 +173,58 @@ def test_the_rules_can_be_broken():
     assert [unit_of(name) for name in found] == ["_check", "plotting", "kernels", "cli"]
 
 
-def test_import_leaves_heavy_libraries_alone():
+@pytest.fixture(scope="module")
+def importing():
+    """What is loaded by the package itself, by its simulations, and by all its names, told by one new process."""
+    code = """
+import json, sys
+start = set(sys.modules)
+import kernelbayes
+package = set(sys.modules)
+kernelbayes.simulate
+simulations = set(sys.modules)
+import jax, sklearn.base
+config, before = jax.config.values.copy(), set(sys.modules)
+from kernelbayes import *
+from jax._src import xla_bridge
+try:
+    kernelbayes.Gausian
+except AttributeError:
+    sys.excepthook(*sys.exc_info())
+print(json.dumps({
+    "config": jax.config.values == config, "backends": list(xla_bridge._backends),
+    "package": sorted(package - start), "simulations": sorted(simulations - package),
+    "names": sorted(set(sys.modules) - before),
+}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout) | {"said": done.stderr}
+
+
+def test_import_waits_for_what_is_used(importing):
+    """The package alone needs none of its foundations, and a name brings what it needs."""
+    assert not {"jax", "numpy", "scipy", "sklearn"} & set(importing["package"])
+    assert "numpy" in importing["simulations"]
+    assert "kernelbayes.kernels" in importing["names"]
+    assert not {"jax", "sqlite3", "multiprocessing", "tqdm", "cloudpickle"} & set(importing["simulations"])
+
+
+def test_import_starts_nothing(importing):
+    """No JAX backend, and no change of configuration."""
+    assert importing["config"]
+    assert importing["backends"] == []
+
+
+def test_import_leaves_heavy_libraries_alone(importing):
     """None of these is imported, unless scikit-learn does so: it takes pandas where there is one."""
     heavy = {"matplotlib", "pandas", "arviz", "xarray", "dask", "optax", "tqdm", "sqlite3"}
-    code = (
-        "import sys, jax, sklearn.base; before = set(sys.modules); from kernelbayes import *; "
-        f"print(*({heavy!r} & (set(sys.modules) - before)))"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert shown.split() == []
+    assert not heavy & set(importing["names"])
 
 
-def test_import_waits_for_what_is_used():
-    """The package alone needs none of its foundations, and a name brings what it needs."""
-    code = (
-        "import sys, kernelbayes as kb; print(*{'jax', 'numpy', 'scipy', 'sklearn'} & set(sys.modules)); "
-        "kb.simulate; print('jax' in sys.modules, 'numpy' in sys.modules); kb.Gaussian; print('jax' in sys.modules)"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert shown.splitlines() == ["", "False True", "True"]
-
-
-def test_the_public_page():
+def test_the_public_page(importing):
     """What type checkers see is what there is, and a misspelt name is met with the right one."""
     tree = ast.parse((ROOT / "__init__.pyi").read_text(encoding="utf-8"))
     listed = next(node.value for node in tree.body if isinstance(node, ast.Assign))
     assert sorted(ast.literal_eval(listed)) == sorted(kernelbayes.__all__)
     assert {*kernelbayes.__all__, "lfi", "plotting"} <= set(dir(kernelbayes))
-    code = "import kernelbayes as kb; kb.Gausian"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
-    assert "module 'kernelbayes' has no attribute 'Gausian'. Did you mean: 'Gaussian'?" in told
+    assert "module 'kernelbayes' has no attribute 'Gausian'. Did you mean: 'Gaussian'?" in importing["said"]

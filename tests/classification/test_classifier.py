@@ -54,7 +54,7 @@ class TestFormulas:
         assert np.allclose(model.entropy(T, "clipped"), [oracle.entropy(p) for p in clipped], atol=1e-9)
         assert np.allclose(model.entropy(T), [oracle.entropy(p) for p in model.predict_proba(T)])
 
-    @pytest.mark.parametrize("features", [kb.Exact(), kb.IncompleteCholesky(), kb.Subspace(80), kb.RandomFourier(4000)])
+    @pytest.mark.parametrize("features", [kb.Exact(), kb.IncompleteCholesky(), kb.Subspace(80), kb.RandomFourier(1000)])
     def test_every_representation(self, labelled, features):
         X, y, T = labelled
         wanted = plain().fit(X, y).decision_probabilities(T)
@@ -217,15 +217,15 @@ class TestLearning:
         assert losses[0] < losses[1]
 
     def test_in_batches(self):
-        model = Classifier(batch_size=100, random_state=0).fit(self.X, self.y)
+        model = Classifier(batch_size=50, random_state=0).fit(self.X, self.y)
         assert model.score(self.X, self.y) > 0.9
         assert len(model.tuning_.path) == 300
 
     def test_a_given_kernel_is_where_learning_starts(self):
-        model = Classifier(kb.Matern(lengthscale=1.0), random_state=0).fit(self.X, self.y)
+        model = Classifier(kb.Matern(lengthscale=1.0), random_state=0).fit(self.X[::2], self.y[::2])
         assert isinstance(model.kernel_, kb.Matern)
         assert model.kernel_.lengthscale != 1.0
-        fixed = Classifier(reg=0.02, random_state=0).fit(self.X, self.y)
+        fixed = Classifier(reg=0.02, random_state=0).fit(self.X[::2], self.y[::2])
         assert fixed.reg_ == 0.02
 
     def test_columns_of_one_unit_share_a_scale(self):
@@ -233,8 +233,9 @@ class TestLearning:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(300, 12)) * np.r_[1.0, 1.0, np.full(10, 0.05)]
         y = X[:, 0] * X[:, 1] > 0
-        assert np.ptp(Classifier(random_state=0).fit(X[:200], y[:200]).scale_) == 0.0
-        assert Classifier(random_state=0).fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.9
+        model = Classifier(random_state=0).fit(X[:200], y[:200])
+        assert np.ptp(model.scale_) == 0.0
+        assert model.score(X[200:], y[200:]) > 0.9
         X[:, 1] *= 1e6
         assert Classifier(random_state=0).fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.9
 
@@ -246,9 +247,9 @@ class TestLearning:
             assert model.score(scale * (1 + self.X), self.y) > 0.85
 
     def test_rounding_is_not_variation(self):
-        X = np.column_stack([self.X, np.full(400, 0.1)])
-        model = Classifier(random_state=0).fit(X, self.y)
-        assert model.score(X + 1e-6, self.y) > 0.9
+        X, y = np.column_stack([self.X[::2], np.full(200, 0.1)]), self.y[::2]
+        model = Classifier(random_state=0).fit(X, y)
+        assert model.score(X + 1e-6, y) > 0.9
 
     def test_nothing_left_to_learn(self):
         assert Classifier(kb.Linear(), reg=0.1).fit(self.X, self.y).reg_ == 0.1

@@ -110,9 +110,9 @@ class TestSearch:
 
     def test_batches_end_near_the_full_sample(self):
         rng = np.random.default_rng(3)
-        X = rng.normal(size=(600, 1))
-        Y = np.eye(2)[(np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=600) > 0).astype(int)]
-        sample = learning.Labelled(X, Y, np.ones(600))
+        X = rng.normal(size=(400, 1))
+        Y = np.eye(2)[(np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=400) > 0).astype(int)]
+        sample = learning.Labelled(X, Y, np.ones(400))
         start = [learning.Start(params(np.asarray(1.0), 1e-2), np.asarray(1.0))]
         multiplier = 0.02  # the same for both, whatever their size
         full, batched = (
@@ -123,7 +123,7 @@ class TestSearch:
                 fixed=(),
                 rng=np.random.default_rng(0),
             )[0]
-            for size in (None, 300)
+            for size in (None, 200)
         )
         assert abs(np.log(full.params.kernel.lengthscale / batched.params.kernel.lengthscale)) < 0.15
         assert abs(np.log(full.params.reg / batched.params.reg)) < 0.7

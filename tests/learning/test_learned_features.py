@@ -141,7 +141,7 @@ def blobs(n, seed, size=16):
 
 @pytest.fixture(scope="module")
 def blob_features():
-    return kb.learn_features(*blobs(400, 0), epochs=50, random_state=0)
+    return kb.learn_features(*blobs(400, 0), epochs=25, random_state=0)
 
 
 def test_images(blob_features):

@@ -177,9 +177,10 @@ def test_inference_is_nearer_to_the_exact_posterior():
     for seed in range(4):
         theta, x, y, exact = linear(400, d=4, q=6, seed=seed, noise=1.0)
         sd = np.sqrt(np.diag(exact.covariance))
-        chosen.append(infer(theta, x, y).settings["adjust"])
-        for adjust in (True, False):
-            draws = infer(theta, x, y, adjust=adjust).sample(2000, random_state=0)
+        found = infer(theta, x, y)
+        chosen.append(found.settings["adjust"])
+        for posterior in (found, infer(theta, x, y, adjust=not chosen[-1])):
+            adjust, draws = posterior.settings["adjust"], posterior.sample(2000, random_state=0)
             ratios[adjust].append((draws.std(0) / sd).mean())
             offs[adjust].append(np.sqrt((((draws.mean(0) - exact.mean) / sd) ** 2).mean()))
     assert sum(chosen) >= 2
@@ -213,7 +214,7 @@ def test_settings_saving_and_calibration(tmp_path):
     checked = kb.calibrate(found, 300)
     low, high = checked.coverage_band(0.9, 0.9999)
     assert ((checked.coverage(0.9) >= low) & (checked.coverage(0.9) <= high)).all()
-    np.testing.assert_allclose(kb.calibrate(loaded, 300).ranks, checked.ranks)
+    np.testing.assert_allclose(kb.calibrate(loaded, 40).ranks, kb.calibrate(found, 40).ranks)
     # each replicate is adjusted as an observation would be: by inference from the others, with the same settings
     settled = {k: v for k, v in found.settings.items() if k in ("epsilon", "lengthscale", "reg", "adjust")}
     for i in (3, 150, 290):

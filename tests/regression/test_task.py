@@ -104,7 +104,7 @@ def test_a_mediator_that_tells_nothing_leaves_the_prior():
 def test_learned_function_is_close_and_its_band_covers(fitted):
     errors, covered = [], []
     for seed in range(4):
-        x, y, y_task, z = two_tables(seed, 150, 150)
+        x, y, y_task, z = two_tables(seed, 100, 100)
         model = kb.TaskTransformedGP(random_state=0).fit(x, y, y_task, z)
         new = np.linspace(*np.quantile(x, [0.02, 0.98]), 100)[:, None]
         mean, std = model.predict(new, return_std=True)
@@ -187,7 +187,7 @@ def test_learning_finds_the_noise_and_no_worse_a_likelihood_than_by_hand():
 
 @pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
 def test_given_noise_is_kept_and_kernels_are_where_learning_starts():
-    x, y, y_task, z = two_tables(6)
+    x, y, y_task, z = two_tables(6, 50, 50)
     model = kb.TaskTransformedGP(kb.Matern(1.5, 1.0), noise=0.2, random_state=0).fit(x, y, y_task, z)
     assert model.noise_ == 0.2 == model.mediator_noise_
     assert isinstance(model.kernel_, kb.Matern)
@@ -199,7 +199,7 @@ def test_given_noise_is_kept_and_kernels_are_where_learning_starts():
 
 
 def test_several_targets_are_fitted_at_once():
-    x, y, y_task, z = two_tables(7)
+    x, y, y_task, z = two_tables(7, 50, 50)
     both = np.stack([z, 100 + 50 * z], axis=1)
     model = kb.TaskTransformedGP(random_state=0).fit(x, y, y_task, both)
     mean, std = model.predict(x[:5], return_std=True)

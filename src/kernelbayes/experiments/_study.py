@@ -61,7 +61,7 @@ class Study:
     def save(self, figure: Any, part: str = "") -> Path:
         """Write a figure: `<name>.png`, or `<name>-<part>.png`."""
         path = self.path(f"-{part}.png" if part else ".png")
-        figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=100 if self.quick else 150)
         return path
 
     def generator(self, repeat: int, case: int = 0) -> np.random.Generator:

@@ -121,7 +121,7 @@ def run(study: Study) -> Result:
         "gps_simulations": 50 if study.quick else 200,
         "gps_steps": 50 if study.quick else 2000,
         "tries": 1 if study.quick else 10,
-        "grid": 3 if study.quick else 16,
+        "grid": 2 if study.quick else 16,
         "repeats": 1 if study.quick else 10,
     }
     cases = cases[:1] if study.quick else cases

@@ -149,8 +149,8 @@ def _read(posterior: ParameterPosterior) -> Array:
 def run(study: Study) -> Result:
     """All methods, on several observations."""
     settings = {
-        "simulations": 120 if study.quick else 2500,
-        "pilot": 100 if study.quick else 1000,
+        "simulations": 80 if study.quick else 2500,
+        "pilot": 50 if study.quick else 1000,
         "repeats": 1 if study.quick else 5,
     }
     runs = study.repeat(_once, settings, [{}])

@@ -56,13 +56,13 @@ def run(study: Study) -> Result:
     """All methods over numbers of simulations."""
     given = study.read(DATA, "pop")
     series = blowflies(BLOWFLY_TRUTH[None], np.random.default_rng(1))[0] if given is None else given
-    sizes = [60] if study.quick else [50, 100, 300, 600, 1000]
+    sizes = [40] if study.quick else [50, 100, 300, 600, 1000]
     settings = {
         "observation": "simulated" if given is None else f"{DATA}, {hashlib.sha256(series.tobytes()).hexdigest()[:8]}",
         "sizes": sizes,
-        "prior_simulations": 1000 if study.quick else 10_000,
+        "prior_simulations": 300 if study.quick else 10_000,
         "test_simulations": 200 if study.quick else 1000,
-        "gps_steps": 100 if study.quick else 1000,
+        "gps_steps": 50 if study.quick else 1000,
         "ard_at": sizes[0] if study.quick else _ARD_AT,
         "repeats": 1 if study.quick else 10,
     }
