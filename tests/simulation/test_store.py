@@ -1,5 +1,6 @@
 """What is kept, what is refused, and who may take over from whom."""
 
+import copy
 import functools
 import os
 import sqlite3
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from simulators import Noted, faulty, grow, noisy, read_notes
 
 from kernelbayes.simulation import SimulationError, SimulationWarning, open_runs, simulate
 from kernelbayes.simulation._owners import LEASE, this_process
+from kernelbayes.simulation._state import carried
 
 ROWS = np.arange(12.0)[:, None]
 
@@ -339,6 +342,19 @@ class TestState:
         for n in (3, 5, 7):
             simulate(simulator, np.ones((n, 1)), store=store)
         assert len(calls) == 7
+
+    def test_objects_that_hold_one_another_are_read_to_the_end(self):
+        """A million ways lead through these eight objects; what comes after them counts all the same."""
+
+        def nested(last, depth=7, shared=True):
+            thing = types.SimpleNamespace(rate=1.0)
+            for _ in range(depth):
+                within = [thing if shared else copy.copy(thing) for _ in "abcdefg"]
+                thing = types.SimpleNamespace(**dict(zip("abcdefg", within, strict=True)))
+            return functools.partial(_scaled, k=types.SimpleNamespace(first=thing, last=last))
+
+        assert carried(nested(1)) == carried(nested(1)) != carried(nested(2))
+        assert carried(nested(1, depth=3)) == carried(nested(1, depth=3, shared=False))
 
     def test_digests_are_the_same_in_every_process(self):
         code = (

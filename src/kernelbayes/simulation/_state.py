@@ -72,57 +72,69 @@ def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _digest(value: Any) -> str:
+    return _hashed(_Reader().pieces(value, _DEEPEST)).hex()[:16]
+
+
+def _hashed(pieces: Iterator[bytes]) -> bytes:
     hashed = hashlib.sha256()
-    budget = iter(range(_MOST_PARTS))
-    for piece in _pieces(value, _DEEPEST, budget):
+    for piece in pieces:
         hashed.update(piece)
         hashed.update(b"|")
-    return hashed.hexdigest()[:16]
+    return hashed.digest()
 
 
-def _pieces(value: Any, depth: int, budget: Iterator[int]) -> Iterator[bytes]:
-    """Bytes that are the same for equal values, in every process."""
-    kind = type(value).__qualname__.encode()
-    if next(budget, None) is None or depth == 0:
+class _Reader:
+    """Values as bytes that are the same for equal ones, in every process. An object that is met again is not read again."""
+
+    def __init__(self):
+        self._budget = iter(range(_MOST_PARTS))
+        self._known: dict[tuple[int, int], tuple[Any, bytes]] = {}
+
+    def pieces(self, value: Any, depth: int) -> Iterator[bytes]:
+        """Of one value, read so deep."""
+        kind = type(value).__qualname__.encode()
+        if next(self._budget, None) is None or depth == 0:
+            yield kind
+        elif isinstance(value, _PLAIN):
+            yield kind + repr(value).encode(errors="replace")
+        elif isinstance(value, os.PathLike):
+            yield kind + os.fsencode(value)
+        elif isinstance(value, (type, types.ModuleType)):
+            yield value.__name__.encode()
+        elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
+            yield f"{value.dtype.str}{value.shape}".encode()
+            yield np.ascontiguousarray(value).tobytes()
+        elif isinstance(value, Mapping):
+            for key in sorted(value, key=repr):
+                yield from self.pieces(key, depth - 1)
+                yield from self.pieces(value[key], depth - 1)
+        elif isinstance(value, (set, frozenset)):
+            yield from sorted(b"".join(self.pieces(part, depth - 1)) for part in value)
+        elif isinstance(value, (list, tuple, np.ndarray)):
+            yield kind + str(len(value)).encode()
+            for part in value:
+                yield from self.pieces(part, depth - 1)
+        else:
+            place = id(value), depth
+            if place not in self._known:  # the value is kept beside it, so that no other takes its id
+                self._known[place] = value, _hashed(self._of_object(value, kind, depth))
+            yield self._known[place][1]
+
+    def _of_object(self, value: Any, kind: bytes, depth: int) -> Iterator[bytes]:
         yield kind
-    elif isinstance(value, _PLAIN):
-        yield kind + repr(value).encode(errors="replace")
-    elif isinstance(value, os.PathLike):
-        yield kind + os.fsencode(value)
-    elif isinstance(value, (type, types.ModuleType)):
-        yield value.__name__.encode()
-    elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
-        yield f"{value.dtype.str}{value.shape}".encode()
-        yield np.ascontiguousarray(value).tobytes()
-    elif isinstance(value, Mapping):
-        for key in sorted(value, key=repr):
-            yield from _pieces(key, depth - 1, budget)
-            yield from _pieces(value[key], depth - 1, budget)
-    elif isinstance(value, (set, frozenset)):
-        yield from sorted(b"".join(_pieces(part, depth - 1, budget)) for part in value)
-    elif isinstance(value, (list, tuple, np.ndarray)):
-        yield kind + str(len(value)).encode()
-        for part in value:
-            yield from _pieces(part, depth - 1, budget)
-    else:
-        yield from _pieces_of_object(value, kind, depth, budget)
-
-
-def _pieces_of_object(value: Any, kind: bytes, depth: int, budget: Iterator[int]) -> Iterator[bytes]:
-    yield kind
-    if callable(value):
-        code = getattr(value, "__code__", None)
-        if code is not None:
-            yield code.co_code
-            yield from _pieces([c for c in code.co_consts if isinstance(c, _PLAIN)], depth - 1, budget)
-        parts = list(_parts(value))
-    elif hasattr(value, "__array__"):  # of other libraries
-        try:
-            parts = [("", np.asarray(value))]
-        except Exception:  # what cannot be read counts by its type
-            parts = []
-    else:
-        parts = list(_attributes(value))
-    for name, part in sorted(parts, key=lambda pair: pair[0]):
-        yield name.encode()
-        yield from _pieces(part, depth - 1, budget)
+        if callable(value):
+            code = getattr(value, "__code__", None)
+            if code is not None:
+                yield code.co_code
+                yield from self.pieces([c for c in code.co_consts if isinstance(c, _PLAIN)], depth - 1)
+            parts = list(_parts(value))
+        elif hasattr(value, "__array__"):  # of other libraries
+            try:
+                parts = [("", np.asarray(value))]
+            except Exception:  # what cannot be read counts by its type
+                parts = []
+        else:
+            parts = list(_attributes(value))
+        for name, part in sorted(parts, key=lambda pair: pair[0]):
+            yield name.encode()
+            yield from self.pieces(part, depth - 1)
