@@ -1,0 +1,216 @@
+"""Bad weather: public calls under random bad input give finite numbers, or a refusal that names the argument, in time.
+
+An *entry* is a public call written as a small function of named arguments. The default of an argument is its *climate*:
+what it may be given when the weather is fair, and what when it is foul. A case is an entry, a size, and a word for the
+weather of each argument, from which the input is built, so that the line that a failure prints runs again as it is:
+
+    from test_weather import run
+    run("mmd", tall=12, wide=2, X="times 1e-200, float32", Y="fair")
+
+The suite tries a few cases of each entry. `python tests/weather/test_weather.py --examples 300` tries 300 of each, goes on
+after failures, and counts them; `--entry mmd` keeps to one entry.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import inspect
+import linecache
+import re
+import signal
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import sklearn
+from climates import Points
+from entries import ENTRIES
+
+import kernelbayes as kb
+
+HERE = Path(__file__).parent
+SECONDS = 30  # of CPU for one case; the slowest fair one takes about one
+OWN_WARNINGS = "the optimiser stopped early|the features learned nothing|the first chunk has"
+NAMES_OF_OURS = ("FactorisationError", "NoClosedForm", "SimulationError", "NotFittedError")
+
+
+class TooSlow(BaseException):
+    pass
+
+
+def _time_is_up(signum, frame):
+    raise TooSlow(f"more than {SECONDS} s of CPU")
+
+
+def climates(name):
+    return {arg: p.default for arg, p in inspect.signature(ENTRIES[name]).parameters.items()}
+
+
+def finite(value):
+    """Whether all numbers in a result are."""
+    if isinstance(value, (tuple, list)):
+        return all(map(finite, value))
+    if isinstance(value, dict):
+        return all(map(finite, value.values()))
+    array = np.asarray(value)
+    return array.dtype.kind in "USb" or bool(np.isfinite(array.astype(float)).all())
+
+
+def complaint(error, args):
+    """What is wrong with a refusal, or nothing."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if any(frame.filename.startswith(str(Path(sklearn.__file__).parent)) for frame in frames):
+        return None  # its own validation
+    home = str(Path(kb.__file__).parent)
+    if Path(frames[-1].filename).parent == HERE:
+        return None  # a mistake in the user's function is the user's to see
+    if isinstance(error, FileNotFoundError) and "path" in args:
+        return None
+    if not isinstance(error, (ValueError, TypeError)) and type(error).__name__ not in NAMES_OF_OURS:
+        return f"a {type(error).__name__}"
+    if not frames[-1].filename.startswith(home):
+        return "not raised by the library"
+    if not linecache.getline(frames[-1].filename, frames[-1].lineno).strip().startswith("raise "):
+        return "not raised on purpose"
+    if isinstance(error, kb.NoClosedFormError):
+        return None  # names the kernel and the distribution
+    if len(str(error)) > 1500:
+        return "a message longer than anybody reads"
+    names = {
+        *(arg.split("__")[0] for arg in args),
+        "kernel",
+        "distribution",
+        "distributions",
+        "map",
+        "theta",
+        "simulations",
+        "weights",
+    }
+    names |= {"file", "folder", "points"}
+    if not any(re.search(rf"\b{name}\b", str(error), re.IGNORECASE) for name in names):
+        return "names no argument"
+    return None
+
+
+def outcome(name, tall, wide, **given):
+    """("result" or "refused", None), or ("failed", why), of one case."""
+    table = climates(name)
+    args = {}
+    for arg, climate in table.items():
+        args[arg] = climate.build(given.get(arg, next(iter(climate.fair))), arg, tall, wide)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGPROF, _time_is_up)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", UserWarning)  # the library's own
+            warnings.filterwarnings("ignore", OWN_WARNINGS, RuntimeWarning)
+            result = ENTRIES[name](**args)
+            return ("result", None) if finite(result) else ("failed", f"not finite: {result!r:.300}")
+    except TooSlow as error:
+        return "failed", str(error)
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        if len(frames) == 2 and Path(frames[-1].filename).parent == HERE:
+            return "moot", None  # the entry itself could make nothing of this input
+        why = complaint(error, table)
+        if why is None:
+            return "refused", None
+        last = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in frames[:-5:-1])
+        return "failed", f"{why}: {type(error).__name__}: {str(error)[:300]} [{last}]"
+    finally:
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def run(name, tall=12, wide=2, **given):
+    """One case again, with its traceback."""
+    args = {a: c.build(given.get(a, next(iter(c.fair))), a, tall, wide) for a, c in climates(name).items()}
+    return ENTRIES[name](**args)
+
+
+@st.composite
+def cases(draw, name):
+    """A size, and a word for each argument: most are fair, one or two foul."""
+    table = climates(name)
+    case = {"tall": draw(st.sampled_from([12, 12, 12, 6])), "wide": draw(st.sampled_from([2, 2, 1, 3]))}
+    data = [arg for arg, climate in table.items() if isinstance(climate, Points)]
+    foul = draw(st.sets(st.sampled_from([*table, *data, *data]), min_size=1, max_size=2))
+    for arg, climate in table.items():
+        case[arg] = draw(climate.foul if arg in foul else st.sampled_from(list(climate.fair)))
+    return case
+
+
+def shown(name, case):
+    size = f"tall={case['tall']}, wide={case['wide']}"
+    words = ", ".join(f"{arg}={word!r}" for arg, word in case.items() if arg not in ("tall", "wide"))
+    return f"run({name!r}, {size}, {words})"
+
+
+SLOW = ("infer", "infer_settings", "quadrature", "integrate", "classifier_network", "learned_features")
+SLOW += ("task_gp_chosen", "conditional_chosen", "bayes_chosen", "classifier_chosen", "sparse_learned")
+KINDS = ("result", "refused", "moot", "failed")
+SETTINGS = hypothesis.settings(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=[hypothesis.Phase.generate],  # a case is short as it is, and shrinking one that compiles takes minutes
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_bad_weather(name):
+    @hypothesis.settings(SETTINGS, max_examples=4 if name in SLOW else 12)
+    @hypothesis.given(cases(name))
+    def tried(case):
+        kind, why = outcome(name, **case)
+        assert kind != "failed", f"{shown(name, case)}\n{why}"
+
+    tried()
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_fair_weather(name):
+    kind, why = outcome(name, 12, 2)
+    assert kind == "result", why
+
+
+def sweep(name, examples, seed):
+    """Many cases of an entry, counted; every kind of failure is printed with its first case."""
+    counts, failures, start = collections.Counter(), {}, time.process_time()
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(SETTINGS, max_examples=examples, derandomize=False)
+    @hypothesis.given(cases(name))
+    def tried(case):
+        kind, why = outcome(name, **case)
+        counts[kind] += 1
+        if kind == "failed":
+            failures.setdefault(why.split(":")[0] + why[why.rfind("[") :], []).append((why, shown(name, case)))
+
+    tried()
+    seconds = time.process_time() - start
+    print(f"{name:24}", *(f"{counts[kind]:6} {kind}" for kind in KINDS), f"{seconds:7.1f} s", flush=True)
+    for found in failures.values():
+        print(f"    {len(found)} x {found[0][0]}\n        {found[0][1]}", flush=True)
+    return counts
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="bad weather over the public API")
+    parser.add_argument("--examples", type=int, default=200)
+    parser.add_argument("--entry", nargs="*", default=list(ENTRIES))
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    total = sum((sweep(name, chosen.examples, chosen.seed) for name in chosen.entry), collections.Counter())
+    print(f"{total.total()} cases:", ", ".join(f"{total[kind]} {kind}" for kind in KINDS))
+    sys.exit(total["failed"] > 0)
