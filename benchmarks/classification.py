@@ -215,7 +215,6 @@ ROWS = (
         (no_lower("accuracy"), lower("log loss", "ECE")),
         why="accuracies differ by a few of the points of the folds; other folds may turn them about",
         sizes=_QUALITY,
-        quick={"sets": "wine, iris", "folds": 2},
     ),
     Row(
         "classify-forest",

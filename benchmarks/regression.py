@@ -312,7 +312,6 @@ ROWS = (
         why="both learn from as many rows, and a step of the search costs the same product; ours takes the steps it needs, "
         "and a smaller `steps` would meet it",
         sizes={"n": 100_000, "points": 300},
-        quick={"n": 1000, "points": 20},
     ),
     Row(
         "sparse-nystroem",

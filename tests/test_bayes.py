@@ -383,7 +383,14 @@ def test_an_observation_that_the_prior_did_not_expect():
 
 
 @pytest.mark.parametrize(
-    ("prior", "match"), [(lambda z: z, "prior must be samples"), ("flat", "prior must be"), ([["a"]], "prior")]
+    ("prior", "match"),
+    [
+        (lambda z: z, "prior must be samples"),
+        ("flat", "prior must be"),
+        ([["a"]], "prior"),
+        (kb.Prior(z=(0, 1)), "prior must be samples.*got Prior"),
+        ((7, 9), r"prior is two numbers, 7 and 9.*uniform\(7, 2\)"),
+    ],
 )
 def test_what_a_prior_may_be(prior, match, data):
     with pytest.raises(ValueError, match=match):

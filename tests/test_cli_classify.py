@@ -63,6 +63,7 @@ def test_from_labelled_rows_to_probabilities(folder, capsys):
     printed = call(folder, capsys, *learn, "--test", "new.csv", "--out", "p.csv", "--plot", "p.png")
     assert "train.csv: 90 rows; 2 rows with a gap left out; 1 row without a class left out\n" in printed
     assert "columns kind from size, noise, shape (2 words)\n" in printed
+    assert "note    gaps are in size (2); --ignore a column to keep its rows\n" in printed
     assert "note    id counts the rows, and is left out; name it in --inputs to keep it\n" in printed
     assert "note    remark holds 90 different words, and is left out; name it in --inputs to keep it\n" in printed
     assert re.search(r"classes none \(\d+\), some \(\d+\), very much \(\d+\)\n", printed)

@@ -97,6 +97,9 @@ class TestReliability:
         np.testing.assert_allclose(drawn_points(above)[1], [P[rows, 1].mean(), truth[rows].mean()])
         assert len(drawn_points(above)) == 5
         assert "second class" in below.get_xlabel()
+        above, below = plotting.reliability(P, truth, bins=5, names=["left", "stayed"]).axes
+        assert below.get_xlabel() == "predicted probability of class stayed"
+        assert above.get_ylabel() == "share of class stayed"
 
     def test_bins_of_few_points_are_hollow(self):
         P = np.array([[0.9, 0.1]] * 8 + [[0.45, 0.55]] * 2)
@@ -171,6 +174,12 @@ class TestMap:
         model = kb.ConditionalEmbeddingClassifier(kb.Gaussian(0.1), learn=None).fit(X, (X[:, 0] * 12).astype(int))
         figure = model.plot_map(X, (X[:, 0] * 12).astype(int), resolution=20)
         assert len(figure.legends[0].get_texts()) == 12
+
+    def test_the_rarest_class_is_drawn_last(self):
+        X = np.random.default_rng(0).normal(size=(60, 2))
+        y = np.arange(60) < 6  # six of class True, then 54 of class False
+        model = kb.ConditionalEmbeddingClassifier(kb.Gaussian(1.0), learn=None).fit(X, ~y)
+        assert [len(line.get_xydata()) for line in model.plot_map(X, ~y, resolution=10).axes[0].lines] == [54, 6]
 
     def test_names_of_a_data_frame(self):
         pandas = pytest.importorskip("pandas")

@@ -744,6 +744,8 @@ def test_mistakes_with_a_simulator_are_named(tmp_path):
         kb.infer(simulator, prior, 1.0, more=10)
     with pytest.raises(ValueError, match="not both"):
         kb.infer(simulator, prior, 1.0, simulations=20, more=10, store=tmp_path / "s.sqlite")
+    with pytest.raises(ValueError, match="there are 1 simulations"):
+        kb.infer(lambda mu, rng: rng.normal(mu), kb.Prior(mu=(0, 1)), 0.5, simulations=1)
     with pytest.raises(ValueError, match="at least 10"):
         kb.infer(lambda mu: mu, prior, 1.0, simulations=5)
     with pytest.raises(ValueError, match="outside the support of the prior"):

@@ -147,7 +147,7 @@ class ProbabilisticClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
         """
         from .. import plotting
 
-        return plotting.reliability(self.predict_proba(X), self._positions(y), **options)
+        return plotting.reliability(self.predict_proba(X), self._positions(y), **{"names": self.classes_, **options})
 
     def plot_map(self, X: ArrayLike, y: ArrayLike | None = None, **options: Any) -> Any:
         """Draw classes and their uncertainty over two inputs, with points if their labels are given.

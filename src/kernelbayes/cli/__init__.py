@@ -140,7 +140,11 @@ def _shared_options(command: argparse.ArgumentParser, what: str, folder: str) ->
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the `kernelbayes` command; returns the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    parsed = _parser(next(iter(given), None)).parse_args(given)
+    parser = _parser(next(iter(given), None))
+    if not given:
+        parser.print_help(sys.stderr)
+        return 2
+    parsed = parser.parse_args(given)
     try:
         return parsed.run(parsed)
     except Refusal as reason:

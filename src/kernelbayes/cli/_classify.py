@@ -35,7 +35,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Learn from a table with a column of classes, and predict the classes of another table with their "
         "probabilities. Columns of numbers are taken as they are; columns of words get a column of zeros and ones for each "
-        "word. Rows with an empty cell among the inputs are not learned from, and get no prediction."
+        "word. Rows with an empty cell among the inputs, or with NA, NaN or null in it, are not learned from, and get no "
+        "prediction."
     )
     learn = command.add_argument_group("learning")
     learn.add_argument("--train", metavar="CSV", help="table to learn from")
@@ -130,6 +131,8 @@ def _sample(train: Table, test: Table | None, arguments: argparse.Namespace) -> 
     complete = known & ~np.isnan(X).any(axis=1)
     _tell_rows(train, known, complete)
     print(f"columns {column} from {inputs}")
+    if not complete[known].all():
+        print(f"note    gaps are in {listed(inputs.gaps(train))}; --ignore a column to keep its rows")
     for note in notes:
         print(f"note    {note}")
     y = found[complete].astype(int) if whole else found[complete]
@@ -241,7 +244,7 @@ def _apply(
     if out:
         write_table(out, [*_copied(new.table, task.inputs.columns), *_predictions(task, P)])
     if plot:
-        _figure(model, task.inputs, P[judged], new.positions[judged]).savefig(plot, dpi=150)
+        _figure(model, task, P[judged], new.positions[judged]).savefig(plot, dpi=150)
 
 
 def _probabilities(model: Any, new: New) -> Array:
@@ -273,14 +276,14 @@ def _predictions(task: Task, P: Array) -> list[tuple[str, Array]]:
     return list(zip(task.outputs, [predicted, *P.T, entropy], strict=True))
 
 
-def _figure(model: Any, inputs: Inputs, P: Array, truth: Array) -> Any:
+def _figure(model: Any, task: Task, P: Array, truth: Array) -> Any:
     """How reliable probabilities are, a map, or relevance: the first of them that can be drawn."""
     from .. import plotting
 
     if len(truth):
         print("figure  how reliable the probabilities are")
-        return plotting.reliability(P, truth)
-    if len(inputs.columns) == 2 and not inputs.words:
+        return plotting.reliability(P, truth, names=task.classes)
+    if len(task.inputs.columns) == 2 and not task.inputs.words:
         print("figure  classes over the two inputs, with the points learned from")
         return plotting.class_map(model, model.sample_.X, model.sample_.Y.argmax(1))
     print("figure  relevance of the inputs")

@@ -110,25 +110,37 @@ def sequences(table: Table, column: str | None) -> list[Group]:
     return [(value, np.array(found)) for value, found in rows.items()]
 
 
-def mention_clocks(table: Table, roles: Roles, groups: list[Group], by_default: bool) -> None:
-    """Notes about observations that look like a time, and times that do not look like equal steps."""
-    for name in roles.observations if by_default else []:
-        if all(len(steps) > 1 and (steps > 0).all() for steps in _steps_in(table, name, groups)):
+def mention_risers(table: Table, roles: Roles, groups: list[Group]) -> None:
+    """Notes about observations that look like a time."""
+    for name in roles.observations:
+        values = table.numbers([name], gaps="allow")[:, 0]
+        if all(len(steps) > 1 and (steps > 0).all() for steps in _steps_in(values, groups)):
             print(f"note    {name} rises from row to row and is used as an observation; --time {name} if it is a time")
-    if not roles.time or not table.is_numeric(roles.time):
+
+
+def mention_times(table: Table, roles: Roles, groups: list[Group]) -> None:
+    """Notes about times, numbers or dates, that do not look like equal steps."""
+    if not roles.time:
         return
-    steps = np.concatenate(_steps_in(table, roles.time, groups))
+    if table.is_numeric(roles.time):
+        values, unit = table.numbers([roles.time], gaps="allow")[:, 0], ""
+    else:
+        values, unit = times_of(table, roles.time, groups), " seconds"
+        if values.dtype.kind != "M":
+            return
+        values = values.astype(np.int64) / 1e6
+    steps = np.concatenate(_steps_in(values, groups))
     steps = steps[~np.isnan(steps)]
+    where = f"{roles.time} of {table.source}"
     if len(steps) and steps.min() <= 0:
-        print(f"note    {roles.time} does not rise from row to row; rows are taken in the order of the file")
+        print(f"beware  {where} does not rise from row to row; rows are taken in the order of the file")
     elif len(steps) and steps.max() > _UNEVEN * np.median(steps):
-        unequal = f"{steps.min():.4g} to {steps.max():.4g}"
-        print(f"note    steps of {roles.time} range from {unequal} and are taken as equal; put a row with empty cells")
-        print("        where one is missing")
+        unequal = f"{steps.min():.4g} to {steps.max():.4g}{unit}"
+        print(f"note    steps of {where} range from {unequal} and are taken as equal; put a row with")
+        print("        empty cells where one is missing")
 
 
-def _steps_in(table: Table, name: str, groups: list[Group]) -> list[Array]:
-    values = table.numbers([name], gaps="allow")[:, 0]
+def _steps_in(values: Array, groups: list[Group]) -> list[Array]:
     return [np.diff(values[rows]) for _, rows in groups]
 
 

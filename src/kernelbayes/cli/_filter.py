@@ -23,7 +23,8 @@ from ._columns import (
     clock,
     counted,
     in_sequences,
-    mention_clocks,
+    mention_risers,
+    mention_times,
     roles_of,
     sequences,
     steps_of,
@@ -126,7 +127,9 @@ def _learned(train: Table, roles: Roles, arguments: argparse.Namespace) -> Any:
     gaps = f"; {counted(lost, 'row')} with a gap left out" if lost else ""
     print(f"train   {train.source}: {counted(len(train), 'row')}{in_sequences(groups)}{gaps}")
     print(f"columns {roles}", flush=True)
-    mention_clocks(train, roles, groups, not arguments.observations)
+    if not arguments.observations:
+        mention_risers(train, roles, groups)
+    mention_times(train, roles, groups)
     settings = {"rule": arguments.rule, "tune": arguments.tune, "random_state": arguments.seed}
     model: Any = KernelBayesFilter(**{name: value for name, value in settings.items() if value is not None})
     observations, states, controls = ([values[rows] for _, rows in groups] for values in columns)
@@ -181,6 +184,7 @@ def _follow(model: Any, new: New, arguments: argparse.Namespace, out: Path | Non
     track = _filtered(model, new, arguments.smooth)
     table, roles, groups = new[:3]
     print(f"test    {table.source}: {counted(len(table), 'row')}{in_sequences(groups)}{_unseen(new.observations)}")
+    mention_times(table, roles, groups)
     mention_same(arguments)
     _report(track, new.truth, arguments.level)
     if out:

@@ -49,6 +49,14 @@ class Inputs(NamedTuple):
         ]
         return np.concatenate(parts, axis=1)
 
+    def gaps(self, table: Table) -> list[str]:
+        """Columns with empty cells and how many they have, most first."""
+        empty = {}
+        for column in self.columns:
+            part = Inputs((column,), {column: self.words[column]} if column in self.words else {})
+            empty[column] = int(np.isnan(part.read(table)).any(axis=1).sum())
+        return [f"{column} ({n:,})" for column, n in sorted(empty.items(), key=lambda item: -item[1]) if n]
+
     def unknown(self, table: Table) -> list[str]:
         """What to say of words in a table that were not learned from: they count as none of those known."""
         said = []

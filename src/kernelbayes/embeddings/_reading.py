@@ -5,6 +5,7 @@ Samples, weighted embeddings, closed-form embeddings and frozen distributions ar
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,10 +54,17 @@ def read_weighted(value: Any, kernel: Kernel | None, *, name: str, draws: int, r
         if isinstance(value, AnalyticEmbedding):
             distribution = value.distribution
             value = distribution.sample(draws, rng)
-    elif (callable(value) and not isinstance(value, Embedding)) or isinstance(value, (str, dict)):
+    elif not isinstance(value, Embedding) and (
+        callable(value) or isinstance(value, (str, dict)) or np.ndim(value) == 0
+    ):
         raise ValueError(
             f"{name} must be samples, an embedding, a frozen scipy.stats distribution or a list of them, one for each "
             f"column; got {type(value).__name__}"
+        )
+    elif isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, numbers.Real) for v in value):
+        raise ValueError(
+            f"{name} is two numbers, {value[0]:g} and {value[1]:g}: for anything between them pass "
+            f"scipy.stats.uniform({value[0]:g}, {value[1] - value[0]:g}), for just these two samples a list"
         )
     weights = None
     if isinstance(value, MeanEmbedding):

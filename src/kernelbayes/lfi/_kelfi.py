@@ -188,11 +188,12 @@ def fit(
     """Learn what is not given, and return the likelihood."""
     learn = _check.option(learn, "learn", ("posterior", "marginal", None))
     adjust = _check.option(adjust, "adjust", (None, True, False))
-    comparison, Z, prior = problem.compare(epsilon_kernel), problem.Z, problem.prior
+    Z, prior = problem.Z, problem.prior
     if len(Z) < 10:
         raise ValueError(
             f"there are {len(Z)} simulations, rows of parameters and outputs; at least 10 are needed to learn from"
         )
+    comparison = problem.compare(epsilon_kernel)
     if (refused := _no_adjustment(prior, comparison)) and adjust:
         raise ValueError(f"adjust=True is not possible: {refused}")
     groups = len(comparison.names)

@@ -267,7 +267,7 @@ class ParameterPosterior:
         """
         from .. import plotting
 
-        known = None if truth is None else self.prior._read(truth)[0]
+        known = None if truth is None else self.prior._read(truth, "truth")[0]
         return plotting.pairs(self, known, prior=prior, level=level)
 
     def to_arviz(self, n: int = 1000, random_state: RandomState = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,9 @@ _LEAST_SHADE = 0.12  # of a colour where classes are alike: it is still seen whi
 # ----------------------------------------------------------------------------------------------------- reliability
 
 
-def reliability(probabilities: ArrayLike, positions: ArrayLike, *, bins: int = _scores.BINS) -> Any:
+def reliability(
+    probabilities: ArrayLike, positions: ArrayLike, *, bins: int = _scores.BINS, names: Sequence[Any] | None = None
+) -> Any:
     """How often the predicted class is right against how probable it was said to be, in bins, and how many are in each.
 
     With two classes it is how often the second one is true against its probability: both ends can then be seen. Grey bars
@@ -51,26 +54,29 @@ def reliability(probabilities: ArrayLike, positions: ArrayLike, *, bins: int = _
         probabilities: predicted (t, m).
         positions: of the true class of each row among the columns (t,).
         bins: how many, of equal width.
+        names: of the classes.
     """
     P, positions = _scores.checked_predictions(probabilities, positions)
     bins = _check.count(bins, "bins")
     two = P.shape[1] == 2
+    second = "the second class" if names is None else f"class {names[1]}"
     said, happened = (P[:, 1], positions.astype(float)) if two else _scores.top_class(P, positions)
     found = _scores.binned(said, happened, bins)
     figure, (above, below) = new_figure(1, (5.0, 5.4), rows=2)
     grid = above.get_gridspec()
     grid.set_height_ratios([3.2, 1.0])
-    _shares(above, found, two)
+    _shares(above, found)
+    name_axes(above, y=f"share of {second}" if two else "share right")
     below.bar((found.place + 0.5) / bins, found.counts, 0.92 / bins, color=SECOND, alpha=0.55)
     below.set(xlim=(-0.02, 1.02))
-    name_axes(below, f"predicted probability of the {'second' if two else 'most probable'} class", "points")
+    name_axes(below, f"predicted probability of {second if two else 'the most probable class'}", "points")
     below.locator_params(axis="y", nbins=3, integer=True)
     scores = f"expected calibration error {_scores.calibration_error(P, positions, bins):.3f}"
     name_axes(above, title=f"{len(P):,} points: {scores}, log loss {_scores.log_loss(P, positions):.3f}")
     return figure
 
 
-def _shares(ax: Any, found: _scores.Bins, two: bool) -> None:
+def _shares(ax: Any, found: _scores.Bins) -> None:
     counts = found.counts
     low, high = shares_by_chance(found.said, counts)
     outside = (found.share < low) | (found.share > high)
@@ -87,7 +93,6 @@ def _shares(ax: Any, found: _scores.Bins, two: bool) -> None:
         if some.any():
             ax.plot(found.said[some], found.share[some], ls="none", marker="o", ms=6, zorder=3, **look)
     ax.set(ylim=(-0.02, 1.02))
-    name_axes(ax, y="share of the second class" if two else "share right")
     add_legend(ax, loc="lower right")
 
 
@@ -170,7 +175,8 @@ def _points(figure: Any, ax: Any, names: Array, colours: Array, X: Array, positi
     if positions is not None:
         _check.same_length(X, positions, "X", "positions")
         some = np.random.default_rng(0).permutation(len(X))[:_MOST_POINTS]
-        for c in np.unique(positions[some]):
+        classes, counts = np.unique(positions[some], return_counts=True)
+        for c in classes[np.argsort(-counts, kind="stable")]:  # the rarest last, so that none is hidden
             own = X[some][positions[some] == c]
             ax.plot(*own.T, marker=_MARKERS[c % len(_MARKERS)], color=colours[c], **look)
     handles = [
