@@ -462,6 +462,24 @@ def _left_out(gram: LowRank | Dense, L: AnyArray, V: AnyArray) -> AnyArray:
     return ((V - fitted).T / (1.0 - leverage)).T
 
 
+def leave_one_out_slopes(F: Array, shift: float, V: Array) -> tuple[float, Array, float]:
+    """The sum of squares of `leave_one_out` for a factor F (n, r), and its slopes by F (n, r) and by the shift.
+
+    With errors `e_i = r_i / (1 - h_i)`, `M = F' F + s I`, `T = F M^-1`, and `W = diag(q) - (P V' + V P') / 2` where
+    `P = 2 E / (1 - h)` and `q_i = p_i . e_i`, a change of the hat matrix H changes the sum by `<W, dH>`. So the slope by
+    F is `2 (W T - F N)` with `N = T' W T`, and that by the shift `-tr N`. W is never formed.
+    """
+    L = cholesky(F.T @ F, "the regularised Gram matrix", shift)
+    half = solve_lower(L, F.T)
+    T = solve_lower(L, half, transposed=True).T
+    free = 1.0 - (half * half).sum(0)[:, None]
+    E = (V - half.T @ (half @ V)) / free
+    P = 2.0 * E / free
+    WT = (P * E).sum(1)[:, None] * T - 0.5 * (P @ (V.T @ T) + V @ (P.T @ T))
+    N = T.T @ WT
+    return float((E * E).sum()), 2.0 * (WT - F @ N), -float(np.trace(N))
+
+
 class WeightedRidge:
     """Ridge regression on a sample with weights `d >= 0`: `w(x) = D F (F' D F + s I)^-1 f(x)`.
 

@@ -52,7 +52,13 @@ def equation_2_52(K, L, reg, folds=5):
     return np.mean(losses)
 
 
-COMPILED = {f: eqx.filter_jit(f) for f in (objectives._loo_of_kernel, objectives._validation_of_kernel)}
+def traced_loo(params, sample):
+    """Leave-one-out as it is compared on the host, for JAX to differentiate."""
+    features = objectives.masked_features(params.kernel, sample)
+    return objectives.loo_loss(params.reg, features, sample.mask, sample.V)
+
+
+COMPILED = {f: eqx.filter_jit(f) for f in (traced_loo, objectives._validation_of_kernel)}
 
 
 @float64
@@ -66,7 +72,9 @@ def evaluate(objective, lengthscale, reg, sample):
 @pytest.mark.parametrize("reg", [1e-6, 1e-3, 1.0])
 def test_leave_one_out_is_refitting_without_each_point(reg):
     expected = refit_without_each_point(K, V, N * reg)
-    assert evaluate(objectives._loo_of_kernel, 0.5, reg, padded()) == pytest.approx(expected, rel=1e-4)
+    assert evaluate(traced_loo, 0.5, reg, padded()) == pytest.approx(expected, rel=1e-4)
+    params = objectives.ConditionalParameters(kb.Gaussian(0.5), reg)
+    assert objectives._loo_of_kernel(params, X, X, V)[0] == pytest.approx(expected, rel=1e-4)
     F = np.linalg.cholesky(K)
     assert objectives.loo_loss(reg, F, np.ones(N), V) == pytest.approx(expected, rel=1e-7)
 
@@ -96,7 +104,7 @@ def test_the_two_objectives_differ_by_what_they_hold_out():
     assert found == pytest.approx(loo + 0.01 * np.mean(penalties), rel=1e-6)
 
 
-@pytest.mark.parametrize("objective", [objectives._loo_of_kernel, objectives._validation_of_kernel])
+@pytest.mark.parametrize("objective", [traced_loo, objectives._validation_of_kernel])
 def test_padding_changes_nothing(objective):
     bare = objectives.Padded(X, np.ones(N), X, np.ones(N), V)
     once = padded()
@@ -116,12 +124,13 @@ def test_padding_changes_nothing(objective):
 
 @pytest.mark.parametrize("method", ["loo", "validation"])
 def test_starts_are_compared_by_what_is_minimised(method):
-    """On the host without padding, then compiled with it."""
+    """By features that are given, and as a function of the kernel: what is minimised."""
     objective, regs = objectives._OBJECTIVES[method], (1e-2, 1e-4, 1e-6)
     bare = objectives.Padded(X, np.ones(N), X[:20], np.ones(20), V)
     F = objectives.masked_features(kb.Gaussian(0.5), bare)
-    compiled = [evaluate(objective.of_kernel, 0.5, reg, objectives._prepare(X, V, X[:20])) for reg in regs]
-    np.testing.assert_allclose(objective.at(regs, F, V), compiled, rtol=1e-8)
+    params = [objectives.ConditionalParameters(kb.Gaussian(0.5), reg) for reg in regs]
+    minimised = [float64(objective.of_kernel)(p, *objective.sample(X, X[:20], V)) for p in params]
+    np.testing.assert_allclose(objective.at(regs, F, V), np.array(minimised, dtype=float), rtol=1e-8)
     assert objective.at([1e-2], np.full_like(F, np.nan), V) == [np.inf]
 
 
@@ -143,7 +152,7 @@ def test_samples_of_similar_size_share_a_shape(n, expected):
 # ------------------------------------------------------------------------------------------------------ gradients
 
 
-@pytest.mark.parametrize("objective", [objectives._loo_of_kernel, objectives._validation_of_kernel])
+@pytest.mark.parametrize("objective", [traced_loo, objectives._validation_of_kernel])
 def test_gradients_are_finite_differences(objective):
     lengthscale, reg, h = np.array([0.5, 0.9]), 1e-2, 1e-5
     sample = padded()
@@ -159,6 +168,30 @@ def test_gradients_are_finite_differences(objective):
         assert by_lengthscale[j] == pytest.approx(rise / (2 * h), rel=1e-5, abs=1e-7)
     rise = evaluate(objective, lengthscale, reg + h, sample) - evaluate(objective, lengthscale, reg - h, sample)
     assert by_reg == pytest.approx(rise / (2 * h), rel=1e-4)
+
+
+@pytest.mark.parametrize("lengthscale", [np.array([0.5, 0.9]), np.array([0.7]), 0.7])
+@pytest.mark.parametrize(("reg", "offset"), [(1e-2, 0.0), (1e-5, 1e4)])
+def test_slopes_that_are_written_out_are_those_that_jax_finds(lengthscale, reg, offset):
+    points = X + offset
+    sample = objectives.Padded(points, np.ones(N), points[:20], np.ones(20), V)
+    params = objectives.ConditionalParameters(kb.Gaussian(lengthscale), reg)
+    value, slopes = objectives._loo_of_kernel(params, points, points[:20], V)
+    wanted = float64(eqx.filter_jit(eqx.filter_value_and_grad(traced_loo)))(params, sample)
+    assert value == pytest.approx(float(wanted[0]), rel=1e-9)
+    assert np.shape(slopes[0]) == np.shape(lengthscale)
+    np.testing.assert_allclose(slopes[0], wanted[1].kernel.lengthscale, rtol=1e-5)
+    assert float(slopes[1]) == pytest.approx(float(wanted[1].reg), rel=1e-6)
+    F = objectives.masked_features(params.kernel, sample)
+    by_reg = objectives._loo_of_reg(objectives.Regulariser(reg), F, V)
+    assert by_reg[0] == pytest.approx(value, rel=1e-9)
+    assert float(by_reg[1][0]) == pytest.approx(float(slopes[1]), rel=1e-6)
+
+
+def test_a_loss_that_cannot_be_had_is_no_number():
+    params = objectives.ConditionalParameters(kb.Gaussian(0.5), 1e-2)
+    assert np.isnan(objectives._loo_of_kernel(params, X, np.full((5, 2), np.nan), V)[0])
+    assert np.isnan(objectives._loo_of_reg(objectives.Regulariser(1e-2), np.full((N, 3), np.nan), V)[0])
 
 
 # ------------------------------------------------------------------------------------------------- what they choose

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 from .. import _check
 from .._backend import namespace
-from .._typing import AnyArray
+from .._typing import AnyArray, Array
 from ._base import Kernel
 from ._parameters import positive
 
@@ -89,6 +89,14 @@ class Gaussian(_Stationary):
         squared = squared_distances(X, Y, self.lengthscale)
         squared *= -0.5
         return _exp(squared)
+
+    def _lengthscale_slope(self, X: Array, Y: Array, weighted: Array) -> Array:
+        """`sum_ij s_ij dk(x_i, y_j) / d lengthscale`, from `weighted` (n, m), the slopes s times the Gram matrix."""
+        centre = np.median(Y, axis=0)
+        X, Y = X - centre, Y - centre
+        squares = weighted.sum(1) @ X**2 + weighted.sum(0) @ Y**2 - 2.0 * ((weighted.T @ X) * Y).sum(0)
+        slopes = squares / self.lengthscale**3
+        return slopes if np.size(self.lengthscale) > 1 else slopes.sum().reshape(np.shape(self.lengthscale))
 
 
 class RationalQuadratic(_Stationary):

@@ -9,7 +9,8 @@ Both measure how well the embedding predicts the features of held-out y. With co
   :math:`\Theta = M_T^{-1} F_T^\top V_T` from the training part.
 
 The target kernel is not learned: a wider one makes either loss smaller without predicting anything better.
-Samples are padded to a few sizes, so that problems of similar size share one compilation.
+The slopes of the first are written out, and nothing is compiled. For the second, samples are padded to a few sizes, so that
+problems of similar size share one compilation.
 """
 
 from __future__ import annotations
@@ -23,13 +24,22 @@ import equinox as eqx
 import numpy as np
 
 from .._backend import namespace
-from .._linalg import FactorisationError, LowRank, cholesky, eigh, leave_one_out, solve, solve_lower
+from .._linalg import (
+    FactorisationError,
+    LowRank,
+    cholesky,
+    eigh,
+    leave_one_out,
+    leave_one_out_slopes,
+    solve,
+    solve_lower,
+)
 from .._typing import AnyArray, Array
 from ..features import IncompleteCholesky, pivots
 from ..kernels import Gaussian, Kernel, Laplace
 from ..kernels._bandwidth import lengthscale_of
 from ..kernels._parameters import positive
-from ._optimise import BoundWarning, Optimum, minimise
+from ._optimise import BoundWarning, Optimum, WrittenOut, minimise
 
 MOST_POINTS = 1024
 _MOST_LANDMARKS = 256
@@ -120,12 +130,35 @@ def validation_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray) -> 
     return sum(one(fold) for fold in range(_FOLDS)) / xp.minimum(_FOLDS, mask.sum())
 
 
-def _loo_of_kernel(params: ConditionalParameters, sample: Padded) -> AnyArray:
-    return loo_loss(params.reg, masked_features(params.kernel, sample), sample.mask, sample.V)
+def _loo_of_kernel(params: Any, X: Array, landmarks: Array, V: Array) -> tuple[float, list[Array]]:
+    """The loss as a function of a Gaussian kernel on landmarks M and of reg, and its slopes by lengthscale and reg.
+
+    With `K = L L'` the Gram matrix of the landmarks and `F = G L^-T`, G that of the points with them, a slope S by F is
+    `S L^-1` by G and `-L^-T (F' S) L^-1 / 2` by K: `F' S` is symmetric, since the loss depends on `F F'` alone.
+    """
+    kernel, reg, n = params.kernel, float(params.reg), len(X)
+    K, G = kernel._gram(landmarks, landmarks), kernel._gram(X, landmarks)
+    try:
+        L = cholesky(K, "the landmarks' Gram matrix", _JITTER * np.trace(K) / len(K))
+        F = solve_lower(L, G.T).T
+        value, by_F, by_shift = leave_one_out_slopes(F, n * reg, V)
+    except FactorisationError:
+        return np.nan, [np.zeros_like(kernel.lengthscale), np.zeros(())]
+    by_G = solve_lower(L, by_F.T, transposed=True).T
+    by_K = -0.5 * solve_lower(L, solve_lower(L, F.T @ by_F, transposed=True).T, transposed=True)
+    slope = kernel._lengthscale_slope(X, landmarks, G * by_G) + kernel._lengthscale_slope(
+        landmarks, landmarks, K * by_K
+    )
+    return value / n, [slope / n, np.asarray(by_shift)]
 
 
-def _loo_of_reg(params: Regulariser, F: AnyArray, mask: AnyArray, V: AnyArray) -> AnyArray:
-    return loo_loss(params.reg, F, mask, V)
+def _loo_of_reg(params: Any, F: Array, V: Array) -> tuple[float, list[Array]]:
+    n = len(F)
+    try:
+        value, _, by_shift = leave_one_out_slopes(F, n * float(params.reg), V)
+    except FactorisationError:
+        return np.nan, [np.zeros(())]
+    return value / n, [np.asarray(by_shift)]
 
 
 def _validation_of_kernel(params: ConditionalParameters, sample: Padded) -> AnyArray:
@@ -137,11 +170,13 @@ def _validation_of_reg(params: Regulariser, F: AnyArray, mask: AnyArray, V: AnyA
 
 
 class _Objective(NamedTuple):
-    """One loss, of features that are given, and as a function of what is learned."""
+    """One loss, of features that are given, and as a function of what is learned; and the data that these take."""
 
     loss: Callable[..., Any]
     of_kernel: Callable[..., Any]
     of_reg: Callable[..., Any]
+    sample: Callable[[Array, Array, Array], tuple[Any, ...]]  # from points, landmarks and targets
+    featured: Callable[[Array, Array], tuple[Any, ...]]  # from features and targets
 
     def at(self, regs: Iterable[float], F: Array, V: Array) -> list[float]:
         """The loss at each regulariser, infinite where there is none: on the host, without a gradient or padding."""
@@ -156,9 +191,23 @@ class _Objective(NamedTuple):
         return values
 
 
+def _padded_features(F: Array, V: Array) -> tuple[Array, Array, Array]:
+    rows, n = padded_size(len(F)), len(F)
+    F, V = (np.pad(A, ((0, rows - n), (0, padded_size(A.shape[1]) - A.shape[1]))) for A in (F, V))
+    return F, (np.arange(rows) < n).astype(float), V
+
+
 _OBJECTIVES = {
-    "loo": _Objective(loo_loss, _loo_of_kernel, _loo_of_reg),
-    "validation": _Objective(validation_loss, _validation_of_kernel, _validation_of_reg),
+    "loo": _Objective(
+        loo_loss, WrittenOut(_loo_of_kernel), WrittenOut(_loo_of_reg), lambda *parts: parts, lambda *parts: parts
+    ),
+    "validation": _Objective(
+        validation_loss,
+        _validation_of_kernel,
+        _validation_of_reg,
+        lambda X, landmarks, V: (_prepare(X, V, landmarks),),
+        _padded_features,
+    ),
 }
 
 
@@ -197,7 +246,7 @@ def tune_kernel(
     if len(X) > MOST_POINTS or method == "validation":  # folds go by position, so that order must be random
         rows = rng.permutation(len(X))[:MOST_POINTS]
         X, V = X[rows], V[rows]
-    objective, regs = _OBJECTIVES[method].of_kernel, REG_STARTS if reg is None else (reg,)
+    chosen, regs = _OBJECTIVES[method], REG_STARTS if reg is None else (reg,)
 
     def landmarks_of(kernel: Gaussian) -> Array:
         return pivots(kernel, X, min(_MOST_LANDMARKS, len(X)))
@@ -208,22 +257,22 @@ def tune_kernel(
         landmarks = landmarks_of(trial)
         try:
             F = masked_features(trial, Padded(X, np.ones(len(X)), landmarks, np.ones(len(landmarks)), V))
-            losses = _OBJECTIVES[method].at(regs, F, V)
+            losses = chosen.at(regs, F, V)
         except FactorisationError:
             losses = [np.inf] * len(regs)
         trials += [
             (loss, ConditionalParameters(trial, start), landmarks) for loss, start in zip(losses, regs, strict=True)
         ]
     _, params, landmarks = min(trials, key=lambda trial: trial[0])
-    data = (_prepare(X, V, landmarks),)
+    data = chosen.sample(X, landmarks, V)
     bounds = {"kernel.lengthscale": (kernel.lengthscale.min() / REACH, kernel.lengthscale.max() * REACH)}
     bounds |= {"reg": REG_BOUNDS} if reg is None else {}
     fixed = () if reg is None else ("reg",)
-    found = minimise(objective, params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
+    found = minimise(chosen.of_kernel, params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
     moved = np.abs(np.log(found.params.kernel.lengthscale / params.kernel.lengthscale)).max()
     if moved > np.log(MOVED):
-        first, data = found, (_prepare(X, V, landmarks_of(found.params.kernel)),)
-        found = minimise(objective, first.params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
+        first, data = found, chosen.sample(X, landmarks_of(found.params.kernel), V)
+        found = minimise(chosen.of_kernel, first.params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
         evaluations = first.evaluations + found.evaluations
         found = dataclasses.replace(found, path=first.path + found.path, evaluations=evaluations)
     return _explained(found)
@@ -231,16 +280,13 @@ def tune_kernel(
 
 def tune_reg(F: Array, V: Array, *, scale: float, method: str, rng: np.random.Generator) -> Optimum:
     """Learn reg for features that stay as they are, of at most 1,024 points; `scale` is their mean square."""
-    rows, n = padded_size(len(F)), len(F)
-    order = rng.permutation(n)
+    order, chosen = rng.permutation(len(F)), _OBJECTIVES[method]
     F, V = F[order], V[order]
     starts = [scale * start for start in REG_STARTS]
-    losses = _OBJECTIVES[method].at(starts, F, V)
-    start = Regulariser(starts[int(np.argmin(losses))])
-    F, V = (np.pad(A, ((0, rows - n), (0, padded_size(A.shape[1]) - A.shape[1]))) for A in (F, V))
-    data = (F, (np.arange(rows) < n).astype(float), V)
+    start = Regulariser(starts[int(np.argmin(chosen.at(starts, F, V)))])
+    data = chosen.featured(F, V)
     bounds = {"reg": (scale * REG_BOUNDS[0], scale * REG_BOUNDS[1])}
-    return _explained(minimise(_OBJECTIVES[method].of_reg, start, data, bounds=bounds, warn=False, progress=False))
+    return _explained(minimise(chosen.of_reg, start, data, bounds=bounds, warn=False, progress=False))
 
 
 def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int, *, scale: float) -> float:

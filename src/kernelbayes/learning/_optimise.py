@@ -1,4 +1,4 @@
-"""The one optimiser loop: L-BFGS-B over a compiled value-and-gradient.
+"""The one optimiser loop: L-BFGS-B over a compiled value-and-gradient, or one that is written out.
 
 Parameters are a pytree with host arrays as leaves. A leaf is learned if the field that holds it declares a domain
 (`positive`, `nonnegative`, `unit_interval`, `unbounded`) and it is not named in `fixed`; everything else is data. Positive
@@ -133,8 +133,25 @@ def at_step(params: Any, step: Mapping[str, Any]) -> Any:
     return jax.tree_util.tree_unflatten(structure, flat)
 
 
+@dataclasses.dataclass(frozen=True)
+class WrittenOut:
+    """An objective on the host that brings its slopes: where compiling them would take longer than the whole search.
+
+    Attributes:
+        value_and_slopes: of the parameters and the data: the value, and a slope for each leaf of the parameters.
+    """
+
+    value_and_slopes: Callable[..., tuple[float, list[Array]]]
+
+    def __call__(self, params: Any, *data: Any) -> float:
+        return self.value_and_slopes(params, *data)[0]
+
+
 @functools.lru_cache(maxsize=64)
 def _compiled(objective: Callable[..., Any]) -> Callable[..., Any]:
+    if isinstance(objective, WrittenOut):
+        return objective.value_and_slopes
+
     def value(params: Any, *data: Any) -> Any:
         return _one_number(objective(params, *data))
 
