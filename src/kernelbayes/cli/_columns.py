@@ -131,13 +131,12 @@ def mention_times(table: Table, roles: Roles, groups: list[Group]) -> None:
         values = values.astype(np.int64) / 1e6
     steps = np.concatenate(_steps_in(values, groups))
     steps = steps[~np.isnan(steps)]
-    where = f"{roles.time} of {table.source}"
     if len(steps) and steps.min() <= 0:
-        print(f"beware  {where} does not rise from row to row; rows are taken in the order of the file")
+        print(f"beware  {roles.time} does not rise from row to row; rows are taken in the order of the file")
     elif len(steps) and steps.max() > _UNEVEN * np.median(steps):
         unequal = f"{steps.min():.4g} to {steps.max():.4g}{unit}"
-        print(f"note    steps of {where} range from {unequal} and are taken as equal; put a row with")
-        print("        empty cells where one is missing")
+        print(f"note    steps of {roles.time} range from {unequal} and are taken as equal; put a row with empty cells")
+        print("        where one is missing")
 
 
 def _steps_in(values: Array, groups: list[Group]) -> list[Array]:
