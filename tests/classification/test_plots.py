@@ -97,7 +97,7 @@ class TestReliability:
         np.testing.assert_allclose(drawn_points(above)[1], [P[rows, 1].mean(), truth[rows].mean()])
         assert len(drawn_points(above)) == 5
         assert "second class" in below.get_xlabel()
-        above, below = plotting.reliability(P, truth, bins=5, names=["left", "stayed"]).axes
+        above, below = plotting.reliability(P, truth, bins=5, names=np.array(["left", "stayed"])).axes
         assert below.get_xlabel() == "predicted probability of class stayed"
         assert above.get_ylabel() == "share of class stayed"
 

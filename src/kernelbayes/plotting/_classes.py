@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ _LEAST_SHADE = 0.12  # of a colour where classes are alike: it is still seen whi
 
 
 def reliability(
-    probabilities: ArrayLike, positions: ArrayLike, *, bins: int = _scores.BINS, names: Sequence[Any] | None = None
+    probabilities: ArrayLike, positions: ArrayLike, *, bins: int = _scores.BINS, names: Array | None = None
 ) -> Any:
     """How often the predicted class is right against how probable it was said to be, in bins, and how many are in each.
 
@@ -54,7 +53,7 @@ def reliability(
         probabilities: predicted (t, m).
         positions: of the true class of each row among the columns (t,).
         bins: how many, of equal width.
-        names: of the classes.
+        names: of the classes (m,).
     """
     P, positions = _scores.checked_predictions(probabilities, positions)
     bins = _check.count(bins, "bins")
