@@ -24,4 +24,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_names})
+    return sorted({*_names, "__all__", "__doc__", "__version__"})
