@@ -9,6 +9,7 @@ import kernelbayes as kb
 from kernelbayes.learning import Calibrator, fit_calibrator
 from kernelbayes.learning import _calibration as calibration
 from kernelbayes.learning import _classification as learning
+from kernelbayes.learning import _classification_search as searching
 from kernelbayes.learning._conditional import ConditionalParameters
 from kernelbayes.learning._optimise import minimise
 from oracles import multiclass as oracle
@@ -83,6 +84,42 @@ class TestBound:
             wanted = approx_fprime(at, lambda t: float(value(t)), 1e-7)
         assert np.allclose(slope, wanted, rtol=1e-4, atol=1e-5)
 
+    @pytest.mark.parametrize("columns", [1, 2])
+    @pytest.mark.parametrize("learn", ["bound", "validation"])
+    def test_slopes_that_are_written_out(self, sample, learn, columns):
+        """Against differences of the objectives themselves, with weights of which some are zero."""
+        weighted = learning.Labelled(sample.X, sample.Y, np.arange(60) % 4 / 2.0)
+        search = searching.Search(learn, multiplier=0.1)
+        data, plain = search.data(weighted), getattr(learning, learn)
+        found = search.objective(kb.Gaussian(1.0))
+
+        def at(theta):
+            return params(theta[:2] if columns == 2 else np.asarray(theta[0]), theta[-1])
+
+        for theta in (np.array([0.7, 1.3, 0.02]), np.array([0.2, 3.0, 1e-3])):
+            value, slopes = found.value_and_slopes(at(theta), *data)
+            wanted = approx_fprime(theta, lambda t: float(plain(at(t), *data)), 1e-7)
+            assert np.isclose(value, plain(at(theta), *data), rtol=1e-12)
+            assert slopes[0].shape == ((2,) if columns == 2 else ())
+            assert np.allclose(slopes[0], wanted[:columns] if columns == 2 else wanted[0], rtol=1e-4, atol=1e-5)
+            assert np.isclose(slopes[1], wanted[2], rtol=1e-4, atol=1e-5)
+
+    def test_other_kernels_are_compiled(self, sample):
+        """With the same result where a Gaussian kernel is inside."""
+        gaussian, scaled = (
+            searching.learn_hyperparameters(
+                [searching.Start(ConditionalParameters(kernel, REG), np.asarray(1.0))],
+                sample,
+                searching.Search("bound", multiplier=0.1),
+                fixed=fixed,
+                rng=np.random.default_rng(0),
+            )[0]
+            for kernel, fixed in ((kb.Gaussian(0.7), ()), (1.0 * kb.Gaussian(0.7), ("kernel.scale",)))
+        )
+        assert np.isclose(gaussian.value, scaled.value, rtol=1e-9)
+        assert np.isclose(gaussian.params.kernel.lengthscale, scaled.params.kernel.kernel.lengthscale, rtol=1e-6)
+        assert np.isclose(gaussian.params.reg, scaled.params.reg, rtol=1e-6)
+
     def test_the_minimum_of_the_printed_bound_ignores_x(self, sample):
         """With the thesis's multiplier 4 e complexity costs more than any fit can win."""
         found = minimise(learning.bound, params(), (sample, 4 * np.e, 0.0), bounds={"reg": (1e-8, 100.0)}, warn=False)
@@ -94,10 +131,10 @@ class TestBound:
 class TestSearch:
     def test_starts_that_overfit_and_underfit_meet(self, sample):
         found = [
-            learning.learn_hyperparameters(
-                [learning.Start(params(np.asarray(length), reg), np.asarray(1.0))],
+            searching.learn_hyperparameters(
+                [searching.Start(params(np.asarray(length), reg), np.asarray(1.0))],
                 sample,
-                learning.Search("bound", multiplier=0.3),
+                searching.Search("bound", multiplier=0.3),
                 fixed=(),
                 rng=np.random.default_rng(0),
             )[0]
@@ -113,13 +150,13 @@ class TestSearch:
         X = rng.normal(size=(400, 1))
         Y = np.eye(2)[(np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=400) > 0).astype(int)]
         sample = learning.Labelled(X, Y, np.ones(400))
-        start = [learning.Start(params(np.asarray(1.0), 1e-2), np.asarray(1.0))]
+        start = [searching.Start(params(np.asarray(1.0), 1e-2), np.asarray(1.0))]
         multiplier = 0.02  # the same for both, whatever their size
         full, batched = (
-            learning.learn_hyperparameters(
+            searching.learn_hyperparameters(
                 start,
                 sample,
-                learning.Search("bound", multiplier, size, steps=300, rate=0.1),
+                searching.Search("bound", multiplier, size, steps=300, rate=0.1),
                 fixed=(),
                 rng=np.random.default_rng(0),
             )[0]
@@ -130,17 +167,19 @@ class TestSearch:
         assert len(batched.path) == 300
 
     def test_a_batch_of_all_is_the_full_sample(self, sample):
-        start = [learning.Start(params(), np.asarray(1.0))]
+        start = [searching.Start(params(), np.asarray(1.0))]
         rng = np.random.default_rng
         full, same = (
-            learning.learn_hyperparameters(start, sample, learning.Search("bound", None, size), fixed=(), rng=rng(0))[0]
+            searching.learn_hyperparameters(start, sample, searching.Search("bound", None, size), fixed=(), rng=rng(0))[
+                0
+            ]
             for size in (None, 60)
         )
         assert full.value == same.value
 
     def test_folds_against_refitting(self, sample):
         kernels = [kb.Gaussian(s) for s in (0.3, 1.0, 3.0)]
-        kernel, reg = learning.cross_validated(kernels, sample, None, np.random.default_rng(5))
+        kernel, reg = searching.cross_validated(kernels, sample, None, np.random.default_rng(5))
         folds = np.array_split(np.random.default_rng(5).permutation(60), 5)
 
         def error(kernel, reg):

@@ -18,11 +18,10 @@ from .._typing import Array, ArrayLike, RandomState
 from ..features import DenseFeatures, Recipe, Subspace, default_recipe, kernel_for
 from ..kernels import Gaussian, Kernel
 from ..learning import Calibrator, Optimum, explain_edge, fit_calibrator
-from ..learning._classification import (
+from ..learning._classification import Labelled, balance
+from ..learning._classification_search import (
     MOST_POINTS,
-    Labelled,
     Search,
-    balance,
     cross_validated,
     learn_hyperparameters,
     least_bound,

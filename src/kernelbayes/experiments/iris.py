@@ -33,7 +33,8 @@ from .._backend import float64
 from .._typing import Array
 from ..classification import ConditionalEmbeddingClassifier
 from ..kernels import Gaussian
-from ..learning._classification import REG_BOUNDS, Labelled, Search, Start, balance, bound, learn_hyperparameters
+from ..learning._classification import Labelled, balance, bound
+from ..learning._classification_search import REG_BOUNDS, Search, Start, learn_hyperparameters
 from ..learning._conditional import ConditionalParameters
 from ..rules import multiclass
 from ._estimates import Estimate, mean, show

@@ -336,12 +336,13 @@ def minimise_in_batches(
     problem = _Problem(objective, params, (), leaves)
     adam = optax.adam(optax.cosine_decay_schedule(rate, steps, alpha=0.1))
     theta, state, path, late = problem.start, adam.init(problem.start), [], []
+    update = jax.jit(adam.update)  # step by step, each of its operations would be sent off by itself
     bar = progress_bar(steps, "learning", progress)
     for i, data in enumerate(batches):
         problem.data = data
         value, slope = problem(theta)
         path.append({"value": value, **problem.learned(theta)})
-        move, state = adam.update(slope, state)
+        move, state = update(slope, state)
         theta = np.clip(theta + np.asarray(move), *np.transpose(problem.box))
         if 4 * i >= 3 * steps:
             late.append(theta)

@@ -10,7 +10,8 @@ import numpy as np
 from .._typing import Array
 from ..kernels import Gaussian, Kernel
 from ..kernels._bandwidth import lengthscale_of
-from ._classification import Labelled, Start
+from ._classification import Labelled
+from ._classification_search import Start
 from ._conditional import ConditionalParameters
 
 _LENGTHSCALES, _REGS = (3.0, 1.0, 1 / 3), (1e-1, 1e-2, 1e-4)
