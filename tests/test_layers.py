@@ -1,6 +1,7 @@
 """The layers of the library: who may import whom, read off the source of every module, imports inside functions included."""
 
 import ast
+import functools
 import json
 import subprocess
 import sys
@@ -139,8 +140,11 @@ def verdict(found: Import) -> str | None:
     return f"{found}, {kind}"
 
 
-MODULES = sorted({*ROOT.rglob("*.py"), *ROOT.rglob("*.pyi")})  # the public page imports on use, from a stub
-ALL = [found for path in MODULES for found in imports(path)]
+@functools.cache
+def all_imports() -> list[Import]:
+    """Those of every module, read when first asked for."""
+    modules = sorted({*ROOT.rglob("*.py"), *ROOT.rglob("*.pyi")})  # the public page imports on use, from a stub
+    return [found for path in modules for found in imports(path)]
 
 
 def test_every_part_of_the_library_has_a_layer():
@@ -150,13 +154,13 @@ def test_every_part_of_the_library_has_a_layer():
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_imports_only_from_below(unit):
-    wrong = [said for found in ALL if found.unit == unit and (said := verdict(found)) is not None]
+    wrong = [said for found in all_imports() if found.unit == unit and (said := verdict(found)) is not None]
     assert not wrong, "\n".join(wrong)
 
 
 def test_no_exception_is_left_over():
     """An exception that no module needs any more hides the next one who does."""
-    used = {(found.unit, found.target) for found in ALL}
+    used = {(found.unit, found.target) for found in all_imports()}
     assert not (PEERS.keys() | ON_USE.keys()) - used
 
 

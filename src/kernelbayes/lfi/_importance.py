@@ -14,8 +14,8 @@ import numpy as np
 from .._linalg import cholesky, solve_lower
 from .._typing import Array
 from ..embeddings._weighted import covariances, effective_sizes
+from ..kernels import Gaussian, gram_blocks
 from ..kernels._distributions import Distribution, Normal
-from ..kernels._stationary import squared_distances
 from ..rules.regression_adjustment import moments
 
 # Draws in a round, centres of a kernel density estimate, and the share of the first proposal kept in later ones.
@@ -23,6 +23,7 @@ _ROUND, _CENTRES, _DEFENSIVE = 4000, 300, 0.2
 _ROUNDS = 3
 # Proposals for each draw asked for.
 _PER_DRAW = 4
+_BELL = Gaussian(1.0)
 
 
 class _Bells:
@@ -39,8 +40,9 @@ class _Bells:
     def density(self, z: Array, shares: Array | None = None) -> Array:
         """Density (n,) at coordinates (n, d); with shares (n, m), by which each bell counts at each of them."""
         both = solve_lower(self.factor, np.concatenate([z, self.centres]).T).T
-        each = np.exp(-0.5 * squared_distances(both[: len(z)], both[len(z) :]))
-        bells = each.mean(1) if shares is None else (each * shares).mean(1)
+        bells = np.empty(len(z))
+        for rows, each in gram_blocks(_BELL, both[: len(z)], both[len(z) :]):
+            bells[rows] = each.mean(1) if shares is None else (each * shares[rows]).mean(1)
         return bells / (np.prod(np.diagonal(self.factor)) * (2.0 * np.pi) ** (z.shape[1] / 2))
 
 
