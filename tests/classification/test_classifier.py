@@ -268,7 +268,7 @@ class TestLearning:
 
     def test_more_points_than_are_learned_from(self):
         rng = np.random.default_rng(0)
-        X = rng.uniform(-2, 2, (5000, 2))
+        X = rng.uniform(-2, 2, (3200, 2))
         y = (X**2).sum(1) > 2
         model = Classifier(random_state=0).fit(X, y)
         assert model.features_.rank <= 1000

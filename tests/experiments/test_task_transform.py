@@ -121,7 +121,7 @@ def test_the_cascade_takes_the_middle_of_two_branches():
 def test_limits_of_the_naive_solutions():
     """Against plain means over bins of a large sample."""
     found = experiment.limits(OURS)
-    given = experiment.draw(OURS, 400_000, 1, np.random.default_rng(0))
+    given = experiment.draw(OURS, 100_000, 1, np.random.default_rng(0))
     x, y = given.X[:, 0], given.Y[:, 0]
     edges = np.linspace(-2.5, 2.5, 101)
     middle, place = (edges[1:] + edges[:-1]) / 2, np.digitize(x, edges)

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import kernelbayes as kb
+from kernelbayes.integration import _source
 from kernelbayes.learning import _integrand
 from kernelbayes.simulation import SimulationError
 
@@ -229,7 +230,6 @@ def test_a_function_of_one_point_where_many_come():
 
 
 @pytest.mark.filterwarnings("ignore::kernelbayes.QuadratureWarning")
-@pytest.mark.parametrize("vectorised", [True, False])
 @pytest.mark.parametrize(
     ("f", "distribution", "vectorised_f"),
     [
@@ -245,13 +245,15 @@ def test_a_function_of_one_point_where_many_come():
         ),
     ],
 )
-def test_a_function_of_single_numbers_is_called_with_each(f, distribution, vectorised_f, vectorised):
+def test_a_function_of_single_numbers_is_called_with_each(f, distribution, vectorised_f):
     """Also beyond the first batch, of which the last has a single point."""
     given = {"distribution": distribution, "n": 101, "random_state": 0}
-    found, wanted = kb.integrate(f, vectorised=vectorised, **given), kb.integrate(vectorised_f, **given)
-    np.testing.assert_allclose(found.values, wanted.values, rtol=1e-12)
-    assert not found.failures
-    assert found.outputs == wanted.outputs
+    wanted = kb.integrate(vectorised_f, **given)
+    for vectorised in (True, False):
+        found = kb.integrate(f, vectorised=vectorised, **given)
+        np.testing.assert_allclose(found.values, wanted.values, rtol=1e-12)
+        assert not found.failures
+        assert found.outputs == wanted.outputs
 
 
 @pytest.mark.filterwarnings("ignore::kernelbayes.QuadratureWarning")  # of a kink
@@ -369,7 +371,8 @@ def test_some_points_of_a_discrete_distribution():
     ],
 )
 @pytest.mark.filterwarnings("ignore::kernelbayes.QuadratureWarning")
-def test_heavy_tails_are_told(f, distribution, said):
+def test_heavy_tails_are_told(f, distribution, said, monkeypatch):
+    monkeypatch.setattr(_source, "_STAND_IN", 1024)  # what is told does not depend on how many points stand for it
     for seed in range(2):
         assert said in " ".join(kb.integrate(f, distribution, 60, random_state=seed).problems)
 

@@ -11,6 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 import kernelbayes as kb
+from kernelbayes.integration import _source
 from kernelbayes.integration._nodes import NODES
 from kernelbayes.kernels._mercer import expansion
 from kernelbayes.rules import quadrature as rules
@@ -211,7 +212,8 @@ def test_a_greedy_node_is_the_best_of_all_candidates():
 @pytest.mark.parametrize(
     "distribution", [stats.norm(), stats.gamma(3.0), kb.Mixture([stats.norm(-2, 1), stats.norm(2, 1)])]
 )
-def test_nodes_can_be_added(nodes, distribution):
+def test_nodes_can_be_added(nodes, distribution, monkeypatch):
+    monkeypatch.setattr(_source, "_STAND_IN", 1024)  # for the gamma distribution; that many will do
     rule = kb.quadrature(kb.Gaussian(0.7), distribution, 10, nodes, random_state=0)
     more = rule.extend(6)
     assert np.array_equal(more.points[:10], rule.points)
@@ -301,7 +303,8 @@ def test_a_kernel_that_is_far_too_smooth_gets_a_large_scale():
     assert smooth < 1e-4 * std
 
 
-def test_saved_and_loaded(tmp_path):
+def test_saved_and_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(_source, "_STAND_IN", 1024)
     rule = kb.quadrature(kb.Gaussian(0.6), [stats.norm(), stats.gamma(2.0)], 15, "sobol", random_state=0)
     kb.save(rule, tmp_path / "rule.npz")
     loaded = kb.load(tmp_path / "rule.npz")

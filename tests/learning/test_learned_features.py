@@ -117,7 +117,7 @@ def single_index(n, seed):
 def test_learned_features_find_the_direction_that_matters():
     X, z = single_index(1500, 0)
     X_new, z_new = single_index(500, 1)
-    features = kb.learn_features(X, z, epochs=150, random_state=0)
+    features = kb.learn_features(X, z, epochs=100, random_state=0)
     learned = kb.ConditionalEmbedding(features=features, random_state=0).fit(X, z)
     median = kb.ConditionalEmbedding(
         kb.Gaussian(kb.median_lengthscale(X)), features=kb.IncompleteCholesky(500), random_state=0

@@ -1,14 +1,17 @@
 """Methods that choose where to simulate: against exact soft posteriors, and never beyond what they were allowed."""
 
+import runpy
 import sqlite3
 import subprocess
 import sys
+import time
 import warnings
 from contextlib import closing
 
 import numpy as np
 import pytest
 import scipy.special
+from pairs import NOISE, normal_pair
 from scipy import stats
 
 import kernelbayes as kb
@@ -21,7 +24,6 @@ from kernelbayes.lfi._synthetic import decision_error
 from kernelbayes.lfi._walk import autocorrelated_size
 from kernelbayes.simulation import _processes, _store
 
-NOISE = 0.5
 # Enough of everything for a check that does not look at numbers.
 QUICK = {"gps-abc": {"steps": 200}}
 
@@ -148,7 +150,7 @@ def linear_posterior(y, variance):
 @pytest.mark.parametrize(
     ("method", "total", "settings", "variance"),
     [
-        (_abc.markov_chain, 8000, {"epsilon": 0.6}, NOISE**2 + 0.36),
+        (_abc.markov_chain, 4000, {"epsilon": 0.6}, NOISE**2 + 0.36),
         (_abc.sequential_monte_carlo, 40000, {"particles": 800}, NOISE**2),
         (_abc.synthetic_likelihood, 60000, {"repeats": 30, "epsilon": 0.3}, NOISE**2 + 0.09),
         (_abc.adaptive_synthetic_likelihood, 60000, {"repeats": 30, "epsilon": 0.3}, NOISE**2 + 0.09),
@@ -377,10 +379,6 @@ def test_a_search_opens_its_store_once(tmp_path, monkeypatch, executor):
     assert len(started) == (executor or 0)
 
 
-def normal_pair(mu, rng):
-    return {"mean": rng.normal(mu, NOISE), "other": rng.normal(0.5 * mu, NOISE)}
-
-
 class Watched:
     """Looks into the store at each run, where all that ended before must be; Ctrl-C at one of them."""
 
@@ -409,17 +407,27 @@ def test_a_search_that_is_interrupted_has_kept_every_run(tmp_path):
 
 def test_two_processes_walk_in_one_store(tmp_path):
     script = (
-        "import os, sys, warnings, kernelbayes as kb\nfrom scipy import stats\nwarnings.simplefilter('ignore')\n"
-        "def simulator(mu, rng):\n"
-        "    handle = os.open(sys.argv[1] + '/calls', os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
-        "    os.write(handle, b'x')\n    os.close(handle)\n    return rng.normal(mu, 0.5)\n"
-        "found = kb.infer(simulator, kb.Prior(mu=stats.norm(0, 1)), 0.8, 120, 'mcmc-abc', random_state=0,\n"
-        "                 store=sys.argv[1] + '/runs.sqlite')\nprint(found.mean()[0])\n"
+        "import os, sys, warnings, kernelbayes as kb\nfrom scipy import stats\n"
+        "def walk(folder):\n"
+        "    def simulator(mu, rng):\n"
+        "        handle = os.open(folder + '/calls', os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
+        "        os.write(handle, b'x')\n        os.close(handle)\n        return rng.normal(mu, 0.5)\n"
+        "    return kb.infer(simulator, kb.Prior(mu=stats.norm(0, 1)), 0.8, 120, 'mcmc-abc', random_state=0,\n"
+        "                    store=folder + '/runs.sqlite').mean()[0]\n"
+        "if __name__ == '__main__':\n"
+        "    warnings.simplefilter('ignore')\n    print(walk(sys.argv[1]))\n"
     )
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=120) for process in both]
-    assert said[0][0] == said[1][0] != "", said
+    (tmp_path / "walk.py").write_text(script)
+    command = [sys.executable, tmp_path / "walk.py", tmp_path]
+    other = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    latest = time.monotonic() + 120
+    while not (tmp_path / "calls").exists() and other.poll() is None and time.monotonic() < latest:
+        time.sleep(0.005)  # this process joins in when the other has begun to walk
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mean = runpy.run_path(str(tmp_path / "walk.py"))["walk"](str(tmp_path))
+    said = other.communicate(timeout=120)
+    assert said[0] == f"{mean}\n", said
     assert len((tmp_path / "calls").read_text()) == 120
 
 

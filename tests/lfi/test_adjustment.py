@@ -113,14 +113,14 @@ def test_a_law_that_is_moved():
     v = np.linalg.solve(np.exp(-0.5 * (Z - Z.T) ** 2) + 0.1 * np.eye(150), kappa)
     inner = KernelMeansPosterior(v, Z, 1.0, prior, kappa)
     law = Moved(inner, Moments(np.array([-0.5]), np.array([[0.09]])))
-    draws = law.sample(20_000, np.random.default_rng(1))
+    draws = law.sample(5000, np.random.default_rng(1))
     assert draws.mean() == pytest.approx(-0.5, abs=0.03)
     assert draws.std() == pytest.approx(0.3, rel=0.06)
     grid = np.linspace(-4, 4, 4001)[:, None]
     density = law.density(grid)
     assert np.trapezoid(density, grid[:, 0]) == pytest.approx(1.0, abs=0.02)
     assert np.trapezoid(density * grid[:, 0], grid[:, 0]) == pytest.approx(-0.5, abs=0.03)
-    before = inner.sample(20_000, np.random.default_rng(1))
+    before = inner.sample(5000, np.random.default_rng(1))
     assert stats.skew(draws[:, 0]) == pytest.approx(stats.skew(before[:, 0]), abs=1e-6)
     assert law.herd(20, np.random.default_rng(0)).mean() == pytest.approx(-0.5, abs=0.1)
     assert law.closed is inner.closed
@@ -180,7 +180,7 @@ def test_inference_is_nearer_to_the_exact_posterior():
         found = infer(theta, x, y)
         chosen.append(found.settings["adjust"])
         for posterior in (found, infer(theta, x, y, adjust=not chosen[-1])):
-            adjust, draws = posterior.settings["adjust"], posterior.sample(2000, random_state=0)
+            adjust, draws = posterior.settings["adjust"], posterior.sample(1000, random_state=0)
             ratios[adjust].append((draws.std(0) / sd).mean())
             offs[adjust].append(np.sqrt((((draws.mean(0) - exact.mean) / sd) ** 2).mean()))
     assert sum(chosen) >= 2
@@ -214,7 +214,7 @@ def test_settings_saving_and_calibration(tmp_path):
     checked = kb.calibrate(found, 300)
     low, high = checked.coverage_band(0.9, 0.9999)
     assert ((checked.coverage(0.9) >= low) & (checked.coverage(0.9) <= high)).all()
-    np.testing.assert_allclose(kb.calibrate(loaded, 40).ranks, kb.calibrate(found, 40).ranks)
+    np.testing.assert_allclose(kb.calibrate(loaded, 20).ranks, kb.calibrate(found, 20).ranks)
     # each replicate is adjusted as an observation would be: by inference from the others, with the same settings
     settled = {k: v for k, v in found.settings.items() if k in ("epsilon", "lengthscale", "reg", "adjust")}
     for i in (3, 150, 290):

@@ -72,7 +72,7 @@ def test_a_long_tail_needs_no_logarithm():
                     parameters=theta, outputs=x, prior=prior, observed=y, epsilon_kernel=GaussianEpsilon(ranks=ranks),
                     random_state=seed,
                 )  # fmt: skip
-            draws = prior.to_gaussian(found.sample(2000, random_state=0))
+            draws = prior.to_gaussian(found.sample(1000, random_state=0))
             errors.append(float(abs(draws.mean() - truth.mean()) / truth.std()))
     assert np.median(off[None]) < 0.45
     assert np.median(off[None]) < 0.75 * np.median(off[False])

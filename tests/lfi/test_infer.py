@@ -48,9 +48,9 @@ def distance(posterior, exact):
 @pytest.mark.parametrize("problem", [gaussian, exponential])
 def test_conjugate_posteriors_are_approached(problem, capsys):
     rows = {}
-    for m in (50, 1000):
+    for m in (50, 700):
         errors = []
-        for seed in range(3):
+        for seed in range(4):
             prior, theta, x, y, exact = problem(m, seed)
             posterior = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=seed)
             errors.append(distance(posterior, exact))
@@ -59,8 +59,8 @@ def test_conjugate_posteriors_are_approached(problem, capsys):
         print(f"\n{problem.__name__}: errors of mean, sd, 90 % interval in exact standard deviations")
         for m, row in rows.items():
             print(f"  {m:5d} simulations  " + "  ".join(f"{e:.3f}" for e in row))
-    assert (rows[1000] < [0.2, 0.2, 0.3]).all()
-    assert rows[1000].sum() < 0.6 * rows[50].sum()
+    assert (rows[700] < [0.2, 0.2, 0.3]).all()
+    assert rows[700].sum() < 0.6 * rows[50].sum()
 
 
 def test_several_parameters_and_calibration():
@@ -134,11 +134,20 @@ def test_a_round_that_begins_badly_is_not_the_end():
     assert (len(found.parameters), found.failures) == (175, 25)
 
 
+def with_noise(sd):
+    """A simulator of many rows at once, fast enough for thousands."""
+
+    def simulator(theta: np.ndarray, rng):
+        return theta[:, 0] + sd * rng.normal(size=len(theta))
+
+    return simulator
+
+
 @pytest.mark.parametrize("method", ["rejection", "k2-abc"])
 def test_accepted_parameters_count_as_draws_of_the_prior(method):
     prior, proposal = kb.Prior(mu=stats.norm(0.0, 1.0)), kb.Prior(mu=stats.norm(2.0, 1.2))
     settings = {"simulations": 2000, "proposal": proposal, "random_state": 0}
-    found = kb.infer(lambda mu, rng: mu + rng.normal(), prior, 1.0, method=method, accept=0.05, **settings)
+    found = kb.infer(with_noise(1.0), prior, 1.0, method=method, accept=0.05, vectorised=True, **settings)
     assert abs(found.mean()[0] - 0.5) < 0.3  # 1.4 if the proposal were the prior
 
 
@@ -169,8 +178,9 @@ def test_mixture_prior_keeps_both_modes():
     theta = prior.design(800)
     x = np.abs(theta) + 0.2 * np.random.default_rng(0).normal(size=theta.shape)  # the sign cannot be seen
     found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[2.0], random_state=0)
-    assert 0.35 < (found.sample(2000, random_state=0) < 0).mean() < 0.65
-    assert (np.abs(found.sample(2000, random_state=0)) > 0.8).mean() > 0.98
+    draws = found.sample(2000, random_state=0)
+    assert 0.35 < (draws < 0).mean() < 0.65
+    assert (np.abs(draws) > 0.8).mean() > 0.98
 
 
 def test_draws_never_leave_the_support():
@@ -591,14 +601,14 @@ def test_posterior_of_whole_numbers_by_enumeration(law, noise, y, largest):
     exact, errors = enumerated(law, noise, y, numbers), []
     for seed in range(3):
         found = kb.infer(lambda k, rng: k + noise * rng.normal(), prior, y, simulations=500, random_state=seed)
-        draws = found.sample(4000, random_state=0)[:, 0]
+        draws = found.sample(2000, random_state=0)[:, 0]
         assert np.isin(draws, numbers[law.pmf(numbers) > 0]).all()
-        assert np.isin(found.herd(50, random_state=0), numbers).all()
         drawn, density = (draws[:, None] == numbers).mean(0), found.density(numbers[:, None])
         assert density.sum() == pytest.approx(1.0, abs=0.03)
         assert np.abs(drawn - density).sum() < 0.06
         errors.append(0.5 * np.abs(drawn - exact).sum())
     assert np.mean(errors) < 0.1
+    assert np.isin(found.herd(50, random_state=0), numbers).all()
 
 
 @pytest.mark.parametrize("method", ["kbr", "rejection", "smc-abc", "gps-abc"])
@@ -622,7 +632,7 @@ def test_density_with_a_whole_number_and_another_parameter(method):
         return [k + 0.5 * rng.normal(), scale + 0.5 * k + 0.5 * rng.normal()]
 
     found = kb.infer(simulator, prior, [1.2, 0.3], simulations=500, method=method, random_state=0)
-    line = np.linspace(-6, 6, 401)
+    line = np.linspace(-6, 6, 201)
     grid = np.stack(np.meshgrid(np.arange(3), line, indexing="ij"), axis=-1).reshape(-1, 2)
     density = found.density(grid).reshape(3, -1).sum(1) * (line[1] - line[0])
     assert density.sum() == pytest.approx(1.0, abs=0.02)
@@ -637,10 +647,11 @@ def test_rounds_of_whole_numbers_count_as_draws_of_the_prior():
     law, numbers = stats.randint(1, 10), np.arange(1, 10)
     prior = kb.Prior(k=law)
     for settings in ({"simulations": 600}, {"simulations": 3000, "method": "rejection", "accept": 0.1}):
-        found = kb.infer(lambda k, rng: k + rng.normal(), prior, 3.4, rounds=2, random_state=0, **settings)
+        found = kb.infer(with_noise(1.0), prior, 3.4, rounds=2, vectorised=True, random_state=0, **settings)
         drawn = (found.sample(4000, random_state=0) == numbers).mean(0)
         assert 0.5 * np.abs(drawn - enumerated(law, 1.0, 3.4, numbers)).sum() < 0.12, settings
-    calibration = kb.calibrate(kb.infer(lambda k, rng: k + rng.normal(), prior, 3.4, simulations=400, random_state=0))
+    once = kb.infer(with_noise(1.0), prior, 3.4, simulations=400, vectorised=True, random_state=0)
+    calibration = kb.calibrate(once, 100)
     assert (calibration.coverage(0.9) > 0.8).all()
 
 
