@@ -222,3 +222,15 @@ def test_embedding_weights_and_kernels():
         kb.mmd_test(GOOD, GOOD, permutations=0)
     with pytest.raises(ValueError, match="random_state"):
         kb.mmd_test(GOOD, GOOD, random_state="seed")
+
+
+def test_names_of_an_observation_are_those_of_a_simulation():
+    def simulator(mu, rng):
+        return {"level": mu + rng.normal(), "spread": 1.0 + rng.uniform()}
+
+    for observed, said in (
+        ({"level": 0.1}, r"observed lacks \['spread'\]"),
+        ({"level": 0.1, "spread": 1.5, "mean": 0.0}, r"observed has \['mean'\], which a simulation does not return"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            kb.infer(simulator, {"mu": (-3, 3)}, observed, simulations=20, random_state=0)

@@ -595,3 +595,33 @@ def test_bad_data(data):
         model.posterior(observed, prior[:, :1])
     with pytest.raises(ValueError, match="sum to"):
         model.posterior(observed, kb.MeanEmbedding(prior[:2], [1.0, -1.0], kb.Gaussian(1.0)))
+
+
+@pytest.mark.parametrize("rule", ["iw", "kbr"])
+@pytest.mark.parametrize(
+    "prior", [stats.uniform(7, 2), stats.expon(7), [stats.uniform(7, 2)]], ids=["uniform", "exponential", "list"]
+)
+def test_nothing_is_outside_of_the_support_of_a_prior(prior, rule):
+    """By numerical integration; the estimated ratio reaches across the edge, where it is known to be zero."""
+    rng = np.random.default_rng(0)
+    z = rng.uniform(0, 12, 400)
+    x = z + rng.normal(size=400)
+    posterior = kb.bayes_rule(prior, x, z, observed=6.5, rule=rule, random_state=0)
+    if rule == "kbr":  # its weights are those of the paper
+        assert np.abs(posterior.weights[z < 7]).max() > 0
+        return
+    assert (posterior.weights[z < 7] == 0).all()
+    grid = np.linspace(7, 14, 4001)
+    law = prior[0] if isinstance(prior, list) else prior
+    density = law.pdf(grid) * stats.norm.pdf(6.5, grid, 1.0)
+    exact = grid @ density / density.sum()
+    sd = np.sqrt((grid - exact) ** 2 @ density / density.sum())
+    assert abs(posterior.mean()[0] - exact) < 0.25 * sd
+    assert posterior.interval(0.9).min() >= 7.0
+
+
+def test_a_support_without_a_pair_is_told_as_before():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(100, 1))
+    with pytest.warns(kb.PosteriorWarning, match="outside"):
+        kb.bayes_rule(stats.uniform(20, 1), z + 0.1 * rng.normal(size=(100, 1)), z, observed=[20.0], random_state=0)

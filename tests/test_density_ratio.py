@@ -328,7 +328,21 @@ class TestNumerators:
         np.testing.assert_allclose(exact.predict(Z, raw=True), wanted, rtol=1e-6, atol=1e-8)
         draws = exact_draws(given, 20_000, rng)
         sampled = kb.DensityRatio(**settings).fit(draws, Z)
-        assert np.abs(sampled(Z) - exact(Z)).max() < 0.1 * exact(Z).max()
+        limit = exact.predict(Z, raw=True)  # which does not know where the distribution ends, as samples do not
+        assert np.abs(sampled.predict(Z, raw=True) - limit).max() < 0.1 * limit.max()
+
+    def test_it_is_zero_outside_of_the_support_of_a_distribution(self, tmp_path):
+        rng = np.random.default_rng(0)
+        Z = rng.normal(size=(300, 2))
+        ratio = kb.DensityRatio(random_state=0).fit([stats.norm(0.5, 0.8), stats.uniform(-1, 2)], Z)
+        outside = np.abs(Z[:, 1]) > 1
+        assert np.abs(ratio.predict(Z, raw=True)[outside]).max() > 0.1
+        assert (ratio(Z)[outside] == 0).all()
+        assert (ratio.weights_[outside] == 0).all()
+        assert ratio.weights_.sum() == pytest.approx(1.0)
+        np.testing.assert_array_equal(ratio(Z)[~outside], np.maximum(ratio.predict(Z, raw=True)[~outside], 0.0))
+        kb.save(ratio, tmp_path / "ratio.npz")
+        np.testing.assert_array_equal(kb.load(tmp_path / "ratio.npz")(Z), ratio(Z))
 
     def test_choices_for_a_distribution_and_for_its_sample_are_alike(self):
         rng = np.random.default_rng(0)

@@ -17,7 +17,17 @@ ROOT = Path(kernelbayes.__file__).parent
 #: From the bottom up. A layer may import from those above it in this table; peers of one row do not know each other.
 LAYERS = {
     "words": {"_typing"},
-    "plain tools": {"_backend", "_catalogue", "_check", "_designs", "_linalg", "_progress", "_summary", "_table"},
+    "plain tools": {
+        "_backend",
+        "_catalogue",
+        "_check",
+        "_designs",
+        "_linalg",
+        "_progress",
+        "_summary",
+        "_table",
+        "_warning",
+    },
     "kernels": {"kernels"},
     "features": {"features"},
     "embeddings": {"embeddings"},

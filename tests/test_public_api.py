@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import kernelbayes
 
 KEPT = Path(__file__).with_name("public_api.txt")
@@ -100,3 +102,19 @@ def test_no_address_is_kept():
 
 if __name__ == "__main__":
     KEPT.write_text("\n".join(described()) + "\n", encoding="utf-8")
+
+
+def test_types_are_for_users_too():
+    assert (Path(kernelbayes.__file__).parent / "py.typed").is_file()
+
+
+def test_a_name_that_cannot_be_imported_tells_why(monkeypatch):
+    def broken(name):
+        raise AttributeError("module 'numpy' has no attribute 'bool8'")
+
+    monkeypatch.setattr(kernelbayes, "_import", broken)
+    monkeypatch.delitem(vars(kernelbayes), "DensityRatio", raising=False)
+    with pytest.raises(ImportError, match=r"kernelbayes\.DensityRatio cannot be imported: module 'numpy'"):
+        _ = kernelbayes.DensityRatio
+    with pytest.raises(AttributeError, match="has no attribute 'DensityRatios'"):
+        _ = kernelbayes.DensityRatios

@@ -456,10 +456,13 @@ def _left_out(gram: LowRank | Dense, L: AnyArray, V: AnyArray) -> AnyArray:
     if isinstance(gram, Dense):
         inverse = solve(L, xp.eye(gram.size))
         return ((inverse @ V).T / xp.diagonal(inverse)).T
-    half = solve_lower(L, gram.factor.T)  # H = half' half
-    leverage = (half * half).sum(0)
-    fitted = half.T @ (half @ V)
-    return ((V - fitted).T / (1.0 - leverage)).T
+    return _left_out_of(solve_lower(L, gram.factor.T), V)[0]
+
+
+def _left_out_of(half: AnyArray, V: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Residuals of points left out, and `1 - h`, from a factor of the hat matrix, `H = half' half`."""
+    free = 1.0 - (half * half).sum(0)
+    return ((V - half.T @ (half @ V)).T / free).T, free
 
 
 def leave_one_out_slopes(F: Array, shift: float, V: Array) -> tuple[float, Array, float]:
@@ -472,9 +475,8 @@ def leave_one_out_slopes(F: Array, shift: float, V: Array) -> tuple[float, Array
     L = cholesky(F.T @ F, "the regularised Gram matrix", shift)
     half = solve_lower(L, F.T)
     T = solve_lower(L, half, transposed=True).T
-    free = 1.0 - (half * half).sum(0)[:, None]
-    E = (V - half.T @ (half @ V)) / free
-    P = 2.0 * E / free
+    E, free = _left_out_of(half, V)
+    P = 2.0 * E / free[:, None]
     WT = (P * E).sum(1)[:, None] * T - 0.5 * (P @ (V.T @ T) + V @ (P.T @ T))
     N = T.T @ WT
     return float((E * E).sum()), 2.0 * (WT - F @ N), -float(np.trace(N))

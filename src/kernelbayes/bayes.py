@@ -18,6 +18,7 @@ from . import _check
 from ._estimator import HoldsGram, check_kinds
 from ._linalg import LowRank
 from ._typing import Array, ArrayLike, RandomState
+from ._warning import warn_user
 from .conditional import ConditionalEmbedding
 from .density_ratio import DensityRatio
 from .embeddings import (
@@ -45,6 +46,7 @@ from .features import (
 from .features._explicit import NeuralFeatures
 from .kernels import Gaussian, Kernel, Linear
 from .kernels._bandwidth import lengthscale_of
+from .kernels._distributions import within
 from .learning import BANDWIDTH_FACTORS, few_landmarks, scored_features, validated, weighted_reg
 from .rules import conditional, sum_rule
 from .rules.bayes import RULES, Operator, Sample, through_likelihood
@@ -281,7 +283,8 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             observed: one observation, shaped as a row of X, gives a `Posterior`; a table of them gives `Posteriors`.
             prior: of z: an embedding (`kb.MeanEmbedding`, `kb.AnalyticEmbedding`), an array of samples, or a frozen
                 `scipy.stats` distribution, or a list of them for independent columns. By default the distribution of the
-                training z: the ratio is then known to be one (A is the identity), and needs no estimate.
+                training z: the ratio is then known to be one (A is the identity), and needs no estimate. Where a
+                distribution cannot be, such as beside a uniform one, "iw" gives the pairs no weight.
 
         What depends on the prior alone is computed anew at each call: pass observations as a table where there are several.
         Warns with `kb.PosteriorWarning` when a posterior should not be trusted; the same is in its `health`.
@@ -296,7 +299,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         health = self._examine(x, known, state, total, weights)
         if not health.ok:
             message = "; ".join(health.problems)
-            warnings.warn(f"posterior not to be trusted: {message}.", PosteriorWarning, stacklevel=2)
+            warn_user(f"posterior not to be trusted: {message}.", PosteriorWarning)
         kernel = prior.kernel if isinstance(prior, Embedding) else self.latent_kernel_
         several = Posteriors(state.support, weights, kernel, health)
         return several[0] if one else several
@@ -338,6 +341,9 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             return self._operate(pairs, pairs, self.Z_, uniform, self.reg_, None, positive=True)
         if rule.joint == "pairs":
             gamma, prior_reg = self._ratio(prior)
+            possible = within(prior.support, self.Z_)
+            if rule.truncated and possible.any():  # elsewhere the ratio is known to be zero
+                gamma = np.where(possible, gamma, 0.0)
             pairs = Sample(self._gram, np.maximum(gamma, 0.0) if rule.truncated else gamma)
             reg = self._weighted_reg(pairs.weights) if self.rule == "iw" else self.reg_
             return self._operate(pairs, pairs, self.Z_, gamma, reg, prior_reg, positive=rule.truncated)

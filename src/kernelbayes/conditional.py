@@ -209,14 +209,14 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
     def _complete(self, weights: Array, total: Any = 1.0) -> Array:
         return conditional.complete(weights, total) if self.intercept else weights
 
-    def _look(self, X: Array, stacklevel: int = 3) -> Array:
+    def _look(self, X: Array) -> Array:
         """Coordinates of points, and a warning where they lie far from all that were learned from."""
         F = self.features_._coordinates(X)
         there = "y is distributed as all y are" if self.intercept else "all weights are near zero"
         what = (
             f"the training x, as far as features_ represents them: under kernel_ it resembles none, and {there} there."
         )
-        tell_outside(self._seen(X, F), what, stacklevel=stacklevel)
+        tell_outside(self._seen(X, F), what)
         return F
 
     def _seen(self, X: Array, F: Array) -> Array:
@@ -226,7 +226,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         return share_seen(self.kernel_, X, np.abs(F / np.sqrt(there)).max(1, keepdims=True))
 
     def _weights(self, X: Any) -> Array:
-        F = self._look(self._points(X), stacklevel=4)
+        F = self._look(self._points(X))
         return self._complete(conditional.weights(self._gram, self.factor_, F))
 
     def weights(self, X: ArrayLike) -> Array:

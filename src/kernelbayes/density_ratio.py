@@ -6,7 +6,6 @@ out.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from . import _check
 from ._estimator import check_kinds
 from ._linalg import LowRank, eigh
 from ._typing import Array, ArrayLike, RandomState
+from ._warning import warn_user
 from .embeddings import Embedding, Reach, Weighted, mean_coordinates, read_weighted
 from .embeddings._reading import DRAWS
 from .features import (
@@ -32,7 +32,7 @@ from .features import (
 )
 from .kernels import Gaussian, Kernel
 from .kernels._bandwidth import lengthscale_of
-from .kernels._distributions import is_distribution
+from .kernels._distributions import is_distribution, within
 from .learning import MOST_POINTS, BoundWarning
 from .rules import density_ratio as rule
 
@@ -87,7 +87,7 @@ class _Samples(NamedTuple):
         Z, top = self.Z[_some(len(self.Z), most, rng)], self.top
         if np.ptp(top.weights) == 0.0:
             points = top.points[_some(len(top.points), most, rng)]
-            top = Weighted(points, np.full(len(points), 1.0 / len(points)), top.distribution)
+            top = Weighted(points, np.full(len(points), 1.0 / len(points)), top.distribution, top.support)
         return self.of(Z, top, self.alpha, rng)
 
     def through(self, recipe: Recipe, kernel: Kernel, rng: np.random.Generator) -> _Seen:
@@ -218,7 +218,10 @@ class DensityRatio(BaseEstimator):
         self.kernel_, self.features_, self._point_shape = kernel, seen.features, Z.shape[1:]
         self.coef_ = rule.coefficients(seen.covariance, self.reg_, seen.mean)
         ratio = np.maximum(seen.gram.scatter(self.coef_[None])[0], 0.0)
-        self.weights_ = ratio / ratio.sum() if ratio.any() else ratio
+        self._support = samples.top.support
+        possible = within(self._support, Z)
+        weights = np.where(possible, ratio, 0.0) if possible.any() else ratio
+        self.weights_ = weights / weights.sum() if weights.any() else weights
         self.outside_ = samples.outside(kernel, rng)
         self._warn(float(ratio.mean()), factor)
         return self
@@ -287,16 +290,19 @@ class DensityRatio(BaseEstimator):
             advice = advice if doubts else "Take more points, or set kernel or reg yourself"
             doubts.append(f"its mean over the denominator, which should be 1, is {mean:.2g}")
         if doubts:
-            warnings.warn(f"the ratio should not be trusted: {'; '.join(doubts)}. {advice}.", stacklevel=3)
+            warn_user(f"the ratio should not be trusted: {'; '.join(doubts)}. {advice}.")
         elif self._largest_reg or factor == _FACTORS[0]:
             edge = "largest regulariser" if self._largest_reg else "shortest lengthscale"
             message = f"the choice ended with the {edge} of the grid: there may be too few points to see the ratio."
-            warnings.warn(f"{message} Set kernel or reg to decide yourself.", BoundWarning, stacklevel=3)
+            warn_user(f"{message} Set kernel or reg to decide yourself.", BoundWarning)
 
     # ---------------------------------------------------------------------------------------------- using it
 
     def predict(self, X: ArrayLike, *, raw: bool = False) -> Array:
-        """The ratio (t,) at points, truncated at zero; with `raw=True` as it was fitted, which may be negative."""
+        """The ratio (t,) at points, truncated at zero; with `raw=True` as it was fitted, which may be negative.
+
+        Outside of the support of a numerator that is a distribution, a uniform one say, it is zero.
+        """
         check_is_fitted(self)
         P = self.kernel_._check(X, "X")
         if P.shape[1:] != self._point_shape:
@@ -304,7 +310,7 @@ class DensityRatio(BaseEstimator):
         step = max(1, _BLOCK_ELEMENTS // len(self.coef_))
         blocks = [self.features_._coordinates(P[i : i + step]) @ self.coef_ for i in range(0, len(P), step)]
         ratio = np.concatenate(blocks)
-        return ratio if raw else np.maximum(ratio, 0.0)
+        return ratio if raw else np.where(within(self._support, P), np.maximum(ratio, 0.0), 0.0)
 
     def __call__(self, X: ArrayLike) -> Array:
         """The same as `predict`."""

@@ -104,6 +104,16 @@ class TestBound:
             assert np.allclose(slopes[0], wanted[:columns] if columns == 2 else wanted[0], rtol=1e-4, atol=1e-5)
             assert np.isclose(slopes[1], wanted[2], rtol=1e-4, atol=1e-5)
 
+    @pytest.mark.parametrize("far", [1e5, 1e8, 1e10])
+    def test_slopes_with_a_few_points_far_away(self, sample, far):
+        moved = sample.X.copy()
+        moved[:2] += [[far], [-far]]  # from each other as well
+        data = searching.Search("bound", multiplier=0.1).data(learning.Labelled(moved, sample.Y, sample.weights))
+        theta = np.array([0.7, 1.3, 0.02])
+        wanted = approx_fprime(theta, lambda t: float(learning.bound(params(t[:2], t[2]), *data)), 1e-7)
+        _, slopes = learning.written_out.value_and_slopes(params(theta[:2], theta[2]), *data)
+        assert np.allclose(np.append(*slopes), wanted, rtol=1e-4, atol=1e-5)
+
     def test_other_kernels_are_compiled(self, sample):
         """With the same result where a Gaussian kernel is inside."""
         gaussian, scaled = (

@@ -419,3 +419,26 @@ def test_one_compilation_serves_problems_of_one_shape():
 def test_an_objective_that_returns_no_number_is_refused_by_name(returned, said):
     with pytest.raises(TypeError, match=f"^objective must return one real number.*{said}"):
         kb.minimise(lambda kernel: returned, kb.Gaussian(1.0))
+
+
+def test_steps_on_batches_are_those_of_optax():
+    """Adam with a rate that falls along a cosine, away from all bounds."""
+    import optax
+
+    steps, rate, rng = 12, 0.05, np.random.default_rng(0)
+    shifts = rng.normal(size=steps)
+    batches = [(np.float64(shift),) for shift in shifts]
+    found = _optimise.minimise_in_batches(log_square, kb.Gaussian(1.0), batches, steps, rate=rate, progress=False)
+    adam = optax.adam(optax.cosine_decay_schedule(rate, steps, alpha=0.1))
+    with jax.enable_x64(True):
+        theta, state, wanted = np.zeros(1), adam.init(np.zeros(1)), []
+        for shift in shifts:
+            wanted.append(float(theta[0]))
+            move, state = adam.update(2.0 * (theta - shift), state)
+            theta = theta + np.asarray(move)
+    learned = [float(np.log(step["lengthscale"])) for step in found.path]
+    np.testing.assert_allclose(learned, wanted, rtol=1e-9, atol=1e-12)
+
+
+def log_square(kernel, shift):
+    return ((jnp.log(kernel.lengthscale) - shift) ** 2).sum()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from .._linalg import Dense, WeightedRidge
 from .._progress import progress_bar
 from .._summary import Summary
 from .._typing import Array, ArrayLike, RandomState
+from .._warning import warn_user
 from ..features import DenseFeatures, Recipe, Subspace, default_recipe, kernel_for
 from ..kernels import Gaussian, Kernel
 from ..learning import Calibrator, Optimum, explain_edge, fit_calibrator
@@ -180,7 +180,7 @@ class ConditionalEmbeddingClassifier(ProbabilisticClassifier):
         if begin:
             if len(sample.X) < _LEAST_CHUNK:
                 message = f"the first chunk has {len(sample.X)} rows, and kernel and features are chosen from it alone"
-                warnings.warn(message, RuntimeWarning, stacklevel=2)
+                warn_user(message, RuntimeWarning)
             rng = self._chunk_rng = _check.generator(self.random_state)
             self._choose(sample, rng)
             recipe = self.features or Subspace(min(1000, len(sample.X)))
@@ -395,4 +395,4 @@ def _tell_edges(found: Optimum) -> None:
     """Say where the optimiser ended on a bound, unless that only says that a column plays no part."""
     for edge in found.on_bound:
         if edge.startswith("reg"):
-            explain_edge(edge, stacklevel=6)
+            explain_edge(edge)

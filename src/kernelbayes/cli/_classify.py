@@ -132,7 +132,8 @@ def _sample(train: Table, test: Table | None, arguments: argparse.Namespace) -> 
     _tell_rows(train, known, complete)
     print(f"columns {column} from {inputs}")
     if not complete[known].all():
-        print(f"note    gaps are in {listed(inputs.gaps(train))}; --ignore a column to keep its rows")
+        advice = "leave a column out of --inputs" if arguments.inputs else "--ignore a column"
+        print(f"note    gaps are in {listed(inputs.gaps(train))}; {advice} to keep its rows")
     for note in notes:
         print(f"note    {note}")
     y = found[complete].astype(int) if whole else found[complete]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from .. import _check
 from .._typing import Array, ArrayLike, RandomState
+from .._warning import warn_user
 from ..kernels import Kernel, check_kernel
 from ..kernels._distributions import Distribution, NoClosedFormError, read_distribution
 from ..kernels._integrals import double_integral, mean_integral
@@ -154,9 +154,8 @@ def embed(
         points = _draw(distribution, count, _check.generator(random_state))
         embedding = MeanEmbedding(points, kernel=kernel)
         spread = float(kernel._diag(embedding.points).mean()) - embedding._inner(embedding)
-        warnings.warn(
+        warn_user(
             f"{reason}; using {count} samples, with an RKHS error of about {max(spread, 0.0) ** 0.5 / count**0.5:.2g}.",
-            stacklevel=2,
         )
         return embedding
 

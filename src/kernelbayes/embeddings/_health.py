@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
+from .._warning import warn_user
 from ..kernels import Kernel, dense_gram
 
 # Up to this many columns a tree finds neighbours faster than all pairs.
@@ -43,12 +43,12 @@ def share_seen(kernel: Kernel, X: Array, F: Array) -> Array:
     return np.divide((F * F).sum(1), there, out=np.ones(len(X)), where=there > 0)
 
 
-def tell_outside(known: Array, what: str, *, little: float = _LITTLE, stacklevel: int) -> None:
+def tell_outside(known: Array, what: str, *, little: float = _LITTLE) -> None:
     """Warn where the share (t,) that is known is as good as nothing: x lies outside `what`."""
     outside = int((known < little).sum())
     if outside:
         message = f"at {outside} of {len(known)} points x lies outside {what}"
-        warnings.warn(message, PosteriorWarning, stacklevel=stacklevel + 1)
+        warn_user(message, PosteriorWarning)
 
 
 class Reach:

@@ -16,7 +16,7 @@ from .._typing import Array
 from ..features import Features
 from ..features._landmark import DenseFeatures, LandmarkFeatures
 from ..kernels import Gaussian, Kernel, matmul
-from ..kernels._distributions import Distribution, NoClosedFormError, is_distribution
+from ..kernels._distributions import Distribution, NoClosedFormError, is_distribution, support_of
 from ..kernels._integrals import mean_integral
 from ._analytic import AnalyticEmbedding, embed
 from ._mean import Embedding, MeanEmbedding
@@ -26,11 +26,17 @@ DRAWS = 10_000
 
 
 class Weighted(NamedTuple):
-    """Points with weights, and the distribution that they are draws of where it has a closed form."""
+    """Points with weights, and what is known of the distribution that they are draws of.
+
+    Attributes:
+        distribution: itself, where it has a closed form.
+        support: the ends (2, d) of where it may be, where it tells them.
+    """
 
     points: Array
     weights: Array
     distribution: Distribution | None = None
+    support: Array | None = None
 
     @classmethod
     def of(cls, embedding: Embedding) -> Weighted:
@@ -38,7 +44,7 @@ class Weighted(NamedTuple):
         if isinstance(embedding, MeanEmbedding):
             return cls(embedding.points, embedding.weights)
         assert isinstance(embedding, AnalyticEmbedding)
-        return cls(np.zeros((0, 1)), np.zeros(0), embedding.distribution)
+        return cls(np.zeros((0, 1)), np.zeros(0), embedding.distribution, support_of(embedding.distribution))
 
 
 def read_weighted(value: Any, kernel: Kernel | None, *, name: str, draws: int, rng: np.random.Generator) -> Weighted:
@@ -47,9 +53,10 @@ def read_weighted(value: Any, kernel: Kernel | None, *, name: str, draws: int, r
     Of a distribution with a closed form under the kernel, Gaussian if not known yet, there are `draws` points; of another
     `DRAWS`, announced by the warning of `embed`.
     """
-    distribution = None
+    distribution = support = None
     if isinstance(value, AnalyticEmbedding) or is_distribution(value):
         value = value.distribution if isinstance(value, AnalyticEmbedding) else value
+        support = support_of(value)
         value = embed(value, kernel or Gaussian(1.0), n=DRAWS, random_state=rng)
         if isinstance(value, AnalyticEmbedding):
             distribution = value.distribution
@@ -71,7 +78,7 @@ def read_weighted(value: Any, kernel: Kernel | None, *, name: str, draws: int, r
         value = value.normalise()
         value, weights = value.points, value.weights
     points = _check.vectors(value, name) if kernel is None else kernel._check(value, name)
-    return Weighted(points, _check.weights(weights, f"{name}.weights", len(points)), distribution)
+    return Weighted(points, _check.weights(weights, f"{name}.weights", len(points)), distribution, support)
 
 
 def mean_coordinates(features: Features, sample: Weighted) -> Array:

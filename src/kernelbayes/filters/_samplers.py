@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ import numpy as np
 from .. import _check
 from .._backend import float64
 from .._typing import Array
+from .._warning import warn_user
 
 BACKENDS = ("numpy", "jax")
 # The share of states that a transition may take out of their range, widened by as much on both sides.
@@ -154,9 +154,8 @@ def try_out(sampler: Sampler, Z: Array, controls: Array, rng: np.random.Generato
     wide = np.ptp(Z, axis=0)
     lost = ((moved < Z.min(0) - wide) | (moved > Z.max(0) + wide)).any(1).mean()
     if lost > _MOST_LOST:
-        warnings.warn(
+        warn_user(
             f"transition takes {lost:.0%} of the states far away from all of them in one step; are its columns and "
             "units those of states?",
             UserWarning,
-            stacklevel=4,
         )

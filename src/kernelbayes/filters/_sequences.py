@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from .. import _check
 from .._typing import Array
+from .._warning import warn_user
 from ..kernels import Kernel
 from ._dynamics import Log
 
@@ -160,7 +160,7 @@ def _joined(
         if len({points.shape[1:] for points in many}) > 1:
             raise ValueError(f"the sequences in {name} have rows of different shapes")
     if lost:
-        warnings.warn(f"{lost} rows with gaps were left out; sequences are cut there", UserWarning, stacklevel=5)
+        warn_user(f"{lost} rows with gaps were left out; sequences are cut there")
     return np.concatenate(Xs), np.concatenate(Zs), np.concatenate(Us) if Us else None, np.array(lengths)
 
 

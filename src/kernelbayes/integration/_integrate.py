@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import _check
 from .._typing import Array, ArrayLike, RandomState
+from .._warning import warn_user
 from ..features import Recipe
 from ..kernels import Gaussian, Kernel, check_kernel
 from ..kernels._bandwidth import lengthscale_of
@@ -146,10 +147,10 @@ def integrate(
     if evaluations.batches:
         notes.append(f"{evaluations.batches[0]}; f was called again with each point by itself")
     for note in dict.fromkeys([*plan.notes, *notes]):
-        warnings.warn(_about_f(note), SimulationWarning, stacklevel=2)
+        warn_user(_about_f(note), SimulationWarning)
     problems = [_about_f(note) for note in evaluations.notes] + plan.problems(found, runs, history)
     for problem in problems:
-        warnings.warn(problem, QuadratureWarning, stacklevel=2)
+        warn_user(problem, QuadratureWarning)
     return Integral(found, _values(runs), history, tuple(problems), runs.failures, plan.names, runs.statistics)
 
 

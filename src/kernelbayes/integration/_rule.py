@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from .. import _check
 from .._summary import Summary
 from .._table import write_table
 from .._typing import Array, ArrayLike
+from .._warning import warn_user
 from ..embeddings import MeanEmbedding
 from ..embeddings._mean import evaluate_function
 from ..kernels import Kernel, check_kernel, dense_gram
@@ -147,7 +147,7 @@ class QuadratureRule:
             said = (
                 "the kernel is too smooth to follow f at the nodes, so that std is a guess; take a shorter lengthscale"
             )
-            warnings.warn(said, QuadratureWarning, stacklevel=2)
+            warn_user(said, QuadratureWarning)
         errors = self.worst_case_error**2 + self.embedding_error**2 + float(self._penalty() @ self.weights**2)
         spread = np.sqrt(errors)
         return scalar(mean), scalar(spread * np.sqrt(self._size(values).scale))
@@ -243,7 +243,7 @@ class QuadratureRule:
                 break
         if rule.worst_case_error > tol:
             said = f"with {len(rule)} nodes the worst-case error is {rule.worst_case_error:.2g}, above tol={tol:g}{why}"
-            warnings.warn(said, QuadratureWarning, stacklevel=2)
+            warn_user(said, QuadratureWarning)
         return rule
 
     def _extended_or_warned(self, n: int, nodes: str | ArrayLike | None, distribution: Any) -> QuadratureRule:
@@ -253,7 +253,7 @@ class QuadratureRule:
             rule, why = self, str(reason)
         if len(rule) < len(self) + n:
             said = f"{len(rule) - len(self)} nodes were added and not {n}: {why}"
-            warnings.warn(said, QuadratureWarning, stacklevel=3)
+            warn_user(said, QuadratureWarning)
         return rule
 
     def _extended(self, n: int, nodes: str | ArrayLike | None, distribution: Any) -> QuadratureRule:

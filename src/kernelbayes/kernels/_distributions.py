@@ -296,6 +296,36 @@ def _from_scipy(value: Any) -> Simple | None:
     return Independent((make(*numbers),))
 
 
+def support_of(value: Any) -> Array | None:
+    """Ends (2, d) of where a distribution, or a list of them, may be; None where it does not tell.
+
+    Example:
+        >>> from scipy import stats
+        >>> from kernelbayes.kernels._distributions import support_of
+        >>> support_of([stats.uniform(0, 1), stats.expon()])
+        array([[ 0.,  0.],
+               [ 1., inf]])
+    """
+    if isinstance(value, (list, tuple)):
+        parts = [support_of(part) for part in value]
+        known = [part for part in parts if part is not None]
+        return np.concatenate(known, axis=1) if len(known) == len(parts) else None
+    if isinstance(value, Independent):
+        reach = np.array([c.half if c.half > 0 else np.inf for c in value.columns])
+        return np.stack([value.mean() - reach, value.mean() + reach])
+    if not hasattr(value, "support"):  # of several columns at once
+        return None
+    ends = np.array(value.support(), dtype=np.float64)
+    return ends[:, None] if ends.shape == (2,) else None
+
+
+def within(support: Array | None, X: Array) -> Array:
+    """Whether points (n, d) lie between the ends (2, d) of a support; everywhere, if it is not known."""
+    if support is None or support.shape[1:] != X.shape[1:]:
+        return np.ones(len(X), bool)
+    return ((support[0] <= X) & (support[1] >= X)).all(1)
+
+
 def read_distribution(value: Any, what: str) -> Distribution:
     """A distribution with closed forms, or `NoClosedFormError`."""
     distribution = as_distribution(value)

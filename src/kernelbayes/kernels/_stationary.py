@@ -93,9 +93,13 @@ class Gaussian(_Stationary):
     def _lengthscale_slope(self, X: Array, Y: Array, weighted: Array) -> Array:
         """`sum_ij s_ij dk(x_i, y_j) / d lengthscale`, from `weighted` (n, m), the slopes s times the Gram matrix."""
         centre = np.median(Y, axis=0)
-        X, Y = X - centre, Y - centre
-        squares = weighted.sum(1) @ X**2 + weighted.sum(0) @ Y**2 - 2.0 * ((weighted.T @ X) * Y).sum(0)
-        slopes = squares / self.lengthscale**3
+        X, Y = (X - centre) / self.lengthscale, (Y - centre) / self.lengthscale
+        if max(np.abs(X).max(), np.abs(Y).max()) > _FAR:
+            columns = zip(X.T[..., None], Y.T[..., None], strict=True)
+            squares = np.array([(weighted * cdist(x, y, "sqeuclidean")).sum() for x, y in columns])
+        else:
+            squares = weighted.sum(1) @ X**2 + weighted.sum(0) @ Y**2 - 2.0 * ((weighted.T @ X) * Y).sum(0)
+        slopes = squares / self.lengthscale
         return slopes if np.size(self.lengthscale) > 1 else slopes.sum().reshape(np.shape(self.lengthscale))
 
 

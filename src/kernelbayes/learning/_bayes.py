@@ -112,7 +112,7 @@ def validated(
     assert best is not None
     score, i, j, e = best
     if reg is None and j in (0, len(_GRIDS[inverse]) - 1):
-        explain_edge(f"reg at its {'upper' if j else 'lower'} bound {e:.3g}", stacklevel=5)
+        explain_edge(f"reg at its {'upper' if j else 'lower'} bound {e:.3g}")
     return Choice(kernels[i], e, score)
 
 

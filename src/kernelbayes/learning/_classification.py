@@ -17,8 +17,8 @@ was tried. So the rate is kept and the constant is chosen, :math:`\tau = c / \sq
 A model that repeats the labels it was given, :math:`K = I`, has the loss :math:`\log(1 + u)` with :math:`u = n \lambda` and
 :math:`r = \sqrt n / (1 + u)`. It pays :math:`\log(1 + u) + c / (1 + u)`: at least c for c up to 1, and
 :math:`1 + \log c` above. A model that ignores x pays the entropy H of the labels, and little else. From :math:`c =
-\max(H, e^{H - 1})`, where repeating them is not worth it, c is halved, each minimum being the start of the next
-search, for as long as leave-one-out predictions improve; where halving does not help, it is doubled instead:
+e^{H - 1}`, which is never below H and where repeating them is not worth it, c is halved, each minimum being the start of
+the next search, for as long as leave-one-out predictions improve; where halving does not help, it is doubled instead:
 `_classification_search`.
 """
 
@@ -186,5 +186,4 @@ def label_entropy(sample: Labelled) -> float:
 
 def default_multiplier(sample: Labelled) -> float:
     """The weight of the complexity to start from: see the head of this file."""
-    entropy = label_entropy(sample)
-    return float(max(entropy, np.exp(entropy - 1.0)) / np.sqrt(np.count_nonzero(sample.weights)))
+    return float(np.exp(label_entropy(sample) - 1.0) / np.sqrt(np.count_nonzero(sample.weights)))

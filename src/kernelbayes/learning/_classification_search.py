@@ -165,12 +165,13 @@ def _in_batches(
 ) -> tuple[Optimum, Array]:
     n = len(sample.X)
     scaled, objective = sample.scaled(start.scale), search.objective(start.params.kernel)
+    multiplier = float(search.data(scaled.part(slice(search.size(n))))[-2])
+    search = search._replace(multiplier=multiplier)  # the same for all of them
     draws = (scaled.part(rng.permutation(n)[: search.size(n)]) for _ in range(search.steps))
     batches = (search.data(batch) for batch in draws)  # all of one size
     options: dict[str, Any] = {"bounds": _bounds(start, fixed), "fixed": fixed, "rate": search.rate}
     options["progress"] = search.progress
     found = minimise_in_batches(objective, start.params, batches, search.steps, **options)
-    multiplier = float(search.data(scaled.part(slice(search.size(n))))[-2])
     return dataclasses.replace(
         found, path=tuple({**step, "multiplier": multiplier} for step in found.path)
     ), start.scale

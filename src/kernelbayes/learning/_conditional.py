@@ -16,7 +16,6 @@ problems of similar size share one compilation.
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -35,6 +34,7 @@ from .._linalg import (
     solve_lower,
 )
 from .._typing import AnyArray, Array
+from .._warning import warn_user
 from ..features import IncompleteCholesky, pivots
 from ..kernels import Gaussian, Kernel, Laplace
 from ..kernels._bandwidth import lengthscale_of
@@ -107,7 +107,7 @@ def masked_features(kernel: Kernel, sample: Padded) -> AnyArray:
 
 
 def loo_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray) -> AnyArray:
-    """Mean squared leave-one-out error of the target features; padded rows are zero and add nothing."""
+    """Mean squared leave-one-out error of the target features."""
     n = mask.sum()
     return (leave_one_out(LowRank(F), n * reg, V) ** 2).sum() / n
 
@@ -301,7 +301,7 @@ def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int,
     errors = [((held_V - (left / (values + (n - len(held_F)) * reg)) @ right) ** 2).sum() for reg in candidates]
     best = int(np.argmin(errors))
     if best in (0, len(candidates) - 1):
-        explain_edge(f"reg at its {'upper' if best else 'lower'} bound {candidates[best]:.3g}", stacklevel=5)
+        explain_edge(f"reg at its {'upper' if best else 'lower'} bound {candidates[best]:.3g}")
     return float(candidates[best])
 
 
@@ -313,10 +313,10 @@ _MEANINGS = {
 }
 
 
-def explain_edge(edge: str, stacklevel: int) -> None:
+def explain_edge(edge: str) -> None:
     meaning = next(text for start, text in _MEANINGS.items() if edge.startswith(start))
     message = f"the choice of hyperparameters ended with {edge}: {meaning}. Set kernel or reg to decide yourself."
-    warnings.warn(message, BoundWarning, stacklevel=stacklevel)
+    warn_user(message, BoundWarning)
 
 
 def _explained(found: Optimum) -> Optimum:
@@ -325,5 +325,5 @@ def _explained(found: Optimum) -> Optimum:
         lengthscale = getattr(getattr(found.params, "kernel", None), "lengthscale", np.zeros(1))
         one_column_of_many = lengthscale.size > 1 and np.ptp(np.log(lengthscale)) > 1e-3
         if not (one_column_of_many and edge.startswith("kernel.lengthscale at its upper")):  # ARD: it plays no part
-            explain_edge(edge, stacklevel=6)
+            explain_edge(edge)
     return found

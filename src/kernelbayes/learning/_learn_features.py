@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import equinox as eqx
@@ -12,6 +11,7 @@ import numpy as np
 from .. import _check
 from .._backend import map_network
 from .._typing import Array, ArrayLike, RandomState
+from .._warning import warn_user
 from ..features import IncompleteCholesky, Neural, RandomFourier
 from ..kernels import Gaussian, Kernel, check_kernel
 from ..kernels._bandwidth import lengthscale_of
@@ -181,11 +181,10 @@ def _result(training: Training, X: Array, weights: Array, centre: Array, spread:
     train, held = np.array(training.curve).T
     baseline = training.baseline()
     if baseline is not None and training.best.value >= baseline:
-        warnings.warn(
+        warn_user(
             f"the features learned nothing: held-out pairs are predicted with loss {training.best.value:.3f}, and by the "
             f"mean with {baseline:.3f}. More pairs or epochs, a larger weight_decay or another network may help.",
             RuntimeWarning,
-            stacklevel=3,
         )
     history = {"train": train, "validation": held if baseline is not None else np.zeros(0)}
     return LearnedFeatures(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -23,9 +22,11 @@ from .. import _check
 from .._backend import float64
 from .._progress import progress_bar
 from .._typing import Array, RandomState
+from .._warning import warn_user
 
 _REACH = 1e3  # by default a parameter may move this factor up or down from its start
 _ON_BOUND = 1e-6
+_KEEP = (0.9, 0.999)  # shares of its two running means that Adam keeps at a step
 
 
 class BoundWarning(UserWarning):
@@ -195,7 +196,8 @@ class _Problem:
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         self.evaluations += 1
-        value, gradient = self.value_and_grad(self.params(theta), *self.data)
+        with np.errstate(all="ignore"):  # what is not finite is dealt with below
+            value, gradient = self.value_and_grad(self.params(theta), *self.data)
         value, slopes = float(value), jax.tree_util.tree_leaves(gradient, is_leaf=lambda v: v is None)
         parts = zip(self.leaves, np.split(theta, self.sizes), strict=True)
         slope = np.concatenate([leaf.slope(slopes[leaf.index], part) for leaf, part in parts])
@@ -297,9 +299,9 @@ def minimise(
     found, path = min((problem.descend(s, max_iter, tol, progress) for s in starts), key=lambda run: run[0].fun)
     on_bound = tuple(_on_bound(leaves, np.split(found.x, problem.sizes)))
     if on_bound and warn:
-        warnings.warn("the optimum sits on a bound: " + "; ".join(on_bound), BoundWarning, stacklevel=3)
+        warn_user("the optimum sits on a bound: " + "; ".join(on_bound), BoundWarning)
     if not found.success and warn:
-        warnings.warn(f"the optimiser stopped early: {found.message}", RuntimeWarning, stacklevel=3)
+        warn_user(f"the optimiser stopped early: {found.message}", RuntimeWarning)
     return Optimum(
         problem.params(found.x),
         float(found.fun),
@@ -323,27 +325,26 @@ def minimise_in_batches(
     rate: float = 0.1,
     progress: bool | None = None,
 ) -> Optimum:
-    """Steps of Adam on `objective(params, *batch)`, one for each batch of data, on the scales of `minimise`.
+    """Steps of Adam (Kingma and Ba 2015) on `objective(params, *batch)`, one for each batch, on the scales of `minimise`.
 
     The result is the mean, on those scales, of the parameters over the last quarter of the steps, which averages
     out the noise of single batches. The rate falls to a tenth along a cosine.
     """
-    import optax  # slow to import, and needed only here
-
     leaves = free_leaves(params, bounds or {}, tuple(fixed))
     if not leaves:
         raise ValueError("there is nothing to learn: no free parameter with a declared domain")
     problem = _Problem(objective, params, (), leaves)
-    adam = optax.adam(optax.cosine_decay_schedule(rate, steps, alpha=0.1))
-    theta, state, path, late = problem.start, adam.init(problem.start), [], []
-    update = jax.jit(adam.update)  # step by step, each of its operations would be sent off by itself
+    theta, path, late = problem.start, [], []
+    mean = square = np.zeros_like(theta)
     bar = progress_bar(steps, "learning", progress)
     for i, data in enumerate(batches):
         problem.data = data
         value, slope = problem(theta)
         path.append({"value": value, **problem.learned(theta)})
-        move, state = update(slope, state)
-        theta = np.clip(theta + np.asarray(move), *np.transpose(problem.box))
+        mean, square = _KEEP[0] * mean + (1 - _KEEP[0]) * slope, _KEEP[1] * square + (1 - _KEEP[1]) * slope**2
+        steady, size = mean / (1 - _KEEP[0] ** (i + 1)), np.sqrt(square / (1 - _KEEP[1] ** (i + 1)))
+        now = rate * (0.1 + 0.9 * 0.5 * (1.0 + np.cos(np.pi * min(i / steps, 1.0))))
+        theta = np.clip(theta - now * steady / (size + 1e-8), *np.transpose(problem.box))
         if 4 * i >= 3 * steps:
             late.append(theta)
         bar.update()

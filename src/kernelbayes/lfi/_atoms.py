@@ -11,6 +11,8 @@ from .._typing import Array
 from ._importance import smoothed
 from ._prior import Prior
 
+_BLOCK_ELEMENTS = 2**20
+
 
 def smoothed_under(prior: Prior, z: Array) -> Any:
     """A kernel density estimate of coordinates (n, d), by Silverman's rule; its method `density` is that of coordinates."""
@@ -32,7 +34,11 @@ class _Stepped:
         self._smooth = smoothed(z[:, self._others]) if self._others.any() else None
 
     def density(self, z: Array) -> Array:
-        """Density (n,) of coordinates (n, d)."""
+        """Density (n,) of coordinates (n, d), in blocks of them."""
+        size = max(1, _BLOCK_ELEMENTS // len(self._points))
+        return np.concatenate([self._of(z[i : i + size]) for i in range(0, max(len(z), 1), size)])
+
+    def _of(self, z: Array) -> Array:
         mass, stretch = np.ones((len(z), len(self._points))), np.ones(len(z))
         for j, block in self._prior.whole_columns():
             theta = block.from_gaussian(z[:, [j]])

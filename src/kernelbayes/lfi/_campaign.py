@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
+from .._warning import warn_user
 from ..simulation import Runs, SimulationError, SimulationWarning, open_runs, simulate
 from ..simulation._runs import joined
 from ..simulation._simulate import running, settled_seed
@@ -217,7 +217,7 @@ class Campaign:
                 f"the store holds {held:,} runs of one round already, so that rounds={rounds} changes nothing: ask for more "
                 f"simulations than that, or add some by more=100, rounds={rounds}"
             )
-            warnings.warn(text, SimulationWarning, stacklevel=5)
+            warn_user(text, SimulationWarning)
         return np.linspace(min(held, total), total, rounds) if held > edges[0].round() else edges
 
     def _planned(self, found: Inference, begin: int, size: int, number: int) -> Array:
@@ -266,7 +266,7 @@ class Campaign:
         options = {k: v for k, v in self.options.items() if k != "max_seconds"}
         with running(self.simulator, self.prior.dimension, self.prior.names, self.seed, **options) as open_now:
             for note in open_now.notes:
-                warnings.warn(note, SimulationWarning, stacklevel=7)
+                warn_user(note, SimulationWarning)
 
             def run(rows: Array, start: int) -> Runs:
                 with self._explained(lambda: open_now.rows):

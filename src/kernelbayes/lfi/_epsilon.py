@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import warnings
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from scipy.special import ndtr, ndtri
 from .. import _check
 from .._linalg import cholesky, solve, solve_lower
 from .._typing import Array, ArrayLike
+from .._warning import warn_user
 from ..kernels import Gaussian, Kernel, check_kernel
 from ..kernels._stationary import squared_distances
 
@@ -159,7 +159,7 @@ def _explain_constant(X: Array, y: Array, flat: Array, names: tuple[str, ...]) -
     text = f"the outputs {', '.join(constant)} are the same in every simulation and are left out"
     if differs:
         text += "; the observation has another value there, which no simulation reproduces"
-    warnings.warn(text, UserWarning, stacklevel=5)
+    warn_user(text)
 
 
 @dataclasses.dataclass(frozen=True)

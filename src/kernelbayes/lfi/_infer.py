@@ -6,7 +6,6 @@ import difflib
 import functools
 import inspect
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from .. import _check
 from .._typing import Array, ArrayLike, RandomState
+from .._warning import warn_user
 from ..embeddings import PosteriorWarning
 from ..simulation import Failure, Runs
 from ..simulation._runs import SHARE_TO_WARN
@@ -298,7 +298,7 @@ def _given_runs(prior: Prior, parameters: Any, outputs: Any) -> Runs:
     failed = tuple(_failure(int(i), theta[i]) for i in np.flatnonzero(~good))
     if len(failed) > 0.05 * len(good):
         share = len(failed) / len(good)
-        warnings.warn(f"{share:.0%} of the rows of outputs hold NaN and are left out", PosteriorWarning, stacklevel=3)
+        warn_user(f"{share:.0%} of the rows of outputs hold NaN and are left out", PosteriorWarning)
     index = np.flatnonzero(good)
     return Runs(theta[good], table[good], index, np.full(len(index), np.nan), prior.names, names, failed)
 
@@ -325,6 +325,9 @@ def _observation(value: Any, runs: Runs, names: tuple[str, ...]) -> Array:
         missing = [n for n in names if n not in value]
         if missing:
             raise ValueError(f"observed lacks {missing}, which a simulation returns")
+        unknown = [n for n in value if n not in names]
+        if unknown:
+            raise ValueError(f"observed has {unknown}, which a simulation does not return; it returns {list(names)}")
         value = [value[n] for n in names]
     return read_observed(value, runs.outputs.shape[1:])
 
@@ -352,7 +355,7 @@ def _result(answer: _Answer, method: str, simulator: Any, options: dict[str, Any
     found, problem, runs, rng = answer
     problems = (*doubts(problem, found, drawn=method in SEEKING), *found.problems)
     if problems:
-        warnings.warn("\n".join(problems), PosteriorWarning, stacklevel=3)
+        warn_user("\n".join(problems), PosteriorWarning)
     if runs.failure_rate > SHARE_TO_WARN:  # the simulation has warned of it
         problems += (f"{runs.failure_rate:.0%} of the runs failed and are left out",)
     posterior = ParameterPosterior(

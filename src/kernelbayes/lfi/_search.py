@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._typing import Array
+from .._warning import warn_user
 from ..simulation import Failure, Runs, SimulationError, SimulationWarning
 from ..simulation._runs import SHARE_TO_WARN, commonest, joined
 from ._prior import Prior
@@ -119,4 +120,4 @@ def judge(runs: Runs) -> None:
         raise SimulationError(f"{len(runs.failures)} of {ended} runs failed:\n  {commonest(runs)}", runs)
     if runs.failure_rate > SHARE_TO_WARN:
         text = f"{len(runs.failures)} of {ended} runs failed ({runs.failure_rate:.0%}):\n  {commonest(runs)}"
-        warnings.warn(text, SimulationWarning, stacklevel=5)
+        warn_user(text, SimulationWarning)

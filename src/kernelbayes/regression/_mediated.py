@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from .. import _check
 from .._estimator import DERIVED, check_kinds, check_sample
 from .._linalg import LowRank, solve_lower
 from .._typing import Array, ArrayLike
+from .._warning import warn_user
 from ..embeddings import PosteriorWarning, tell_outside
 from ..features import Features, Recipe, default_recipe, factored, kernel_for, represent
 from ..kernels import Kernel
@@ -129,11 +129,10 @@ class MediatedModel(FittedFunction, BaseEstimator):
         told = (G * G).sum(1) - left  # of the variance of g, by values of f at the pairs
         away = float(np.mean(told < _LITTLE * self.mediator_kernel_._diag(few)))
         if away > _MUCH:
-            warnings.warn(
+            warn_user(
                 f"{100 * away:.0f} % of the task's points lie where no pair (x, y) has its y: what they tell cannot be "
                 f"carried over to x. {_DOUBT}",
                 PosteriorWarning,
-                stacklevel=3,
             )
 
     # ---------------------------------------------------------------------------------------------- using it
@@ -154,7 +153,7 @@ class MediatedModel(FittedFunction, BaseEstimator):
 
     def _look(self, X: Array, F: Array) -> None:
         what = "what pairs and task tell of: f is the prior's there. model.mediation(X) says how much is known where."
-        tell_outside(self._explained(X, F), what, little=_LITTLE, stacklevel=3)
+        tell_outside(self._explained(X, F), what, little=_LITTLE)
 
 
 def _check_names(Y: Any, Y_task: Any) -> None:
@@ -196,11 +195,10 @@ def warn_apart(Y: Array, Y_task: Array) -> None:
     wider = np.maximum(high - low, high_task - low_task)
     apart = np.maximum(low_task - high, low - high_task) > _APART * wider
     for j in np.flatnonzero(apart & (wider > 0))[:1]:
-        warnings.warn(
+        warn_user(
             f"column {j} of Y lies between {low[j]:.6g} and {high[j]:.6g}, that of Y_task between {low_task[j]:.6g} and "
             f"{high_task[j]:.6g}: what the task tells cannot be carried over to x. {_DOUBT}",
             PosteriorWarning,
-            stacklevel=4,
         )
 
 

@@ -208,7 +208,7 @@ class SparseRegression(GaussianFunction, MultiOutput, RegressorMixin, BaseEstima
 
     def _look(self, X: Array, F: Array) -> None:
         what = "the reach of all points_ under kernel_: f is the prior's there, about the mean of y."
-        tell_outside(share_seen(self.kernel_, X, F), what, stacklevel=3)
+        tell_outside(share_seen(self.kernel_, X, F), what)
 
     @property
     def _posterior(self) -> Primal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _check
 from .._summary import Summary
 from .._typing import Array, ArrayLike, RandomState
+from .._warning import warn_user
 from ..embeddings import PosteriorWarning
 from ..features import Recipe
 from ..kernels import Gaussian, Kernel
@@ -165,12 +165,11 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
     def _warn_narrow(self) -> None:
         if self.covariance == "full" and self.spread_ > _NARROW * self.mediator_noise_:
             seen, assumed = np.sqrt(self.spread_), np.sqrt(self.mediator_noise_)
-            warnings.warn(
+            warn_user(
                 f"at one y, f(x) varies about its mean by {seen:.2g} and not, as is assumed, by {assumed:.2g} (in "
                 "standardised units): the band of f is too narrow. mediator_noise=model.spread_, which is "
                 f"{self.spread_:.3g}, widens it.",
                 PosteriorWarning,
-                stacklevel=3,
             )
 
     def _noise(self) -> Noise:

@@ -6,7 +6,6 @@ Not particular to simulators: any function that is expensive and is evaluated at
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from .. import _check
 from .._typing import Array, ArrayLike, RandomState
+from .._warning import warn_user
 from ._runs import Runs, SimulationWarning
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def simulate(
     with running(simulator, rows.shape[1], names, random_state, **options) as open_now:
         runs, notes = open_now.add(rows, limit)
     for note in open_now.notes + notes:
-        warnings.warn(note, SimulationWarning, stacklevel=2)
+        warn_user(note, SimulationWarning)
     return runs
 
 
