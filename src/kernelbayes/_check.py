@@ -133,6 +133,14 @@ def objects(value: Any, name: str) -> Array:
     return _not_empty(array, name)
 
 
+def dimensions(value: Any, name: str) -> int:
+    """Of an array, or what becomes one."""
+    try:
+        return np.asarray(value).ndim  # that of NumPy asks a module for its attribute
+    except ValueError:
+        raise ValueError(f"{name} has rows of different lengths; a table was wanted") from None
+
+
 def same_length(a: Any, b: Any, name_a: str, name_b: str) -> None:
     """Refuse two samples that should be paired but are not equally long."""
     if len(a) != len(b):

@@ -183,12 +183,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         check_kinds(self, kernel=Kernel, latent_kernel=Kernel, features=Recipe, latent_features=Recipe)
 
     def _check_pairs(self, X: Any, Z: Any) -> tuple[Array, Array]:
-        try:
-            self._point_dims = np.ndim(X) - 1  # of one observation: a flat X has numbers, a table has rows
-        except ValueError:
-            raise ValueError(
-                "X has rows of different lengths; a table, or one number for each pair, was wanted"
-            ) from None
+        self._point_dims = _check.dimensions(X, "X") - 1  # of one observation: a flat X has numbers, a table has rows
         kernel, latent = kernel_for(self.features, self.kernel), kernel_for(self.latent_features, self.latent_kernel)
         for value, name, given, setting in ((X, "X", kernel, "kernel"), (Z, "Z", latent, "latent_kernel")):
             if given is None and np.asarray(value).dtype.kind in "US":

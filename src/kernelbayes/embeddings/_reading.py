@@ -62,7 +62,7 @@ def read_weighted(value: Any, kernel: Kernel | None, *, name: str, draws: int, r
             distribution = value.distribution
             value = distribution.sample(draws, rng)
     elif not isinstance(value, Embedding) and (
-        callable(value) or isinstance(value, (str, dict)) or np.ndim(value) == 0
+        callable(value) or isinstance(value, (str, dict)) or _check.dimensions(value, name) == 0
     ):
         raise ValueError(
             f"{name} must be samples, an embedding, a frozen scipy.stats distribution or a list of them, one for each "

@@ -56,7 +56,10 @@ class Settings(NamedTuple):
 
 def single(tree: Any) -> Any:
     """A pytree with its real arrays in JAX and in single precision."""
-    return jax.tree_util.tree_map(lambda leaf: jnp.asarray(leaf, jnp.float32) if _is_real(leaf) else leaf, tree)
+    # converted on the host: JAX would compile that for each shape
+    return jax.tree_util.tree_map(
+        lambda leaf: jnp.asarray(np.asarray(leaf, np.float32)) if _is_real(leaf) else leaf, tree
+    )
 
 
 def double(tree: Any) -> Any:
@@ -73,6 +76,12 @@ def _adam() -> Any:
     import optax  # slow to import, and needed only here
 
     return optax.scale_by_adam()
+
+
+@eqx.filter_jit
+def _started(network: Any) -> Any:
+    """The state of Adam before its first step, in one program for all parameters."""
+    return _adam().init(eqx.filter(network, eqx.is_inexact_array))
 
 
 @eqx.filter_jit
@@ -128,7 +137,7 @@ class Training:
     def restart(self) -> None:
         """Go on from the best network."""
         self.network = self.best.network
-        self.state = _adam().init(eqx.filter(self.network, eqx.is_inexact_array))
+        self.state = _started(self.network)
 
     def epoch(self, batches: Iterator[Array]) -> None:
         """One pass over the data; a loss that is not finite steps back, and goes on more slowly."""
