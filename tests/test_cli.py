@@ -1,6 +1,8 @@
 """The command line, as a newcomer meets it."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 from matplotlib.image import imread
@@ -93,3 +95,9 @@ def test_no_command_and_version(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
     assert __version__ in capsys.readouterr().out
+
+
+def test_python_m_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "kernelbayes", "--help"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "kernelbayes" in done.stdout.splitlines()[0]

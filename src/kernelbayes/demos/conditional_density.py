@@ -55,8 +55,8 @@ def _row(model: ConditionalEmbedding, x: float) -> str:
 
 def _coverage(model: ConditionalEmbedding, X: Array, y: Array) -> tuple[float, float]:
     """Share of new points inside their interval: of the embedding, and of mean +- z sd with the residuals' sd."""
-    bounds = np.array([model.embed(x).interval(_LEVEL)[:, 0] for x in X])
-    inside = np.mean((y >= bounds[:, 0]) & (y <= bounds[:, 1]))
+    lower, upper = model.interval(X, _LEVEL)
+    inside = np.mean((lower <= y) & (y <= upper))
     narrow = X[:, 0] < 1.0
     sd = np.std(model.Y_[:, 0] - model.predict(model.X_))
     gaussian = np.abs(y - model.predict(X)) <= stats.norm.ppf(0.5 + _LEVEL / 2) * sd
