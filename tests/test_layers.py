@@ -102,7 +102,7 @@ def imports(path: Path) -> list[Import]:
     """All imports of the library by one of its modules."""
     parts = path.relative_to(ROOT.parent).with_suffix("").parts
     package, source = list(parts[:-1]), str(path.relative_to(ROOT.parent))
-    own = unit_of([p for p in parts if p != "__init__"])
+    own = unit_of([{"__main__": "cli"}.get(p, p) for p in parts if p != "__init__"])  # it is the command line
     tree = ast.parse(path.read_text(encoding="utf-8"))
     called = {
         id(inner)
