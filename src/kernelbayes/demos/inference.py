@@ -34,7 +34,7 @@ def run(out: Path, seed: int = 0) -> Report:
     """Infer two rates from three numbers by 400 simulations, draw the posterior, and check it by simulating from it."""
     observed: Any = outbreak(**_TRUTH, rng=np.random.default_rng(seed))
     prior = Prior(contagion=(0.1, 1.0), days_ill=(1.0, 14.0))
-    posterior = infer(outbreak, prior, observed, _SIMULATIONS, rounds=2, random_state=seed, progress=False)
+    posterior = infer(outbreak, prior, observed, _SIMULATIONS, random_state=seed, progress=False)
     check = posterior.predictive(100, random_state=seed, progress=False)
     paths = [out / "inference.png", out / "inference-check.png"]
     posterior.plot(_TRUTH).savefig(paths[0], dpi=150)
@@ -43,7 +43,7 @@ def run(out: Path, seed: int = 0) -> Report:
     true = ", ".join(f"{name} {value:g}" for name, value in _TRUTH.items())
     lines = [
         "    prior = kb.Prior(contagion=(0.1, 1), days_ill=(1, 14))",
-        f"    posterior = kb.infer(outbreak, prior, observed, simulations={_SIMULATIONS}, rounds=2)",
+        f"    posterior = kb.infer(outbreak, prior, observed, simulations={_SIMULATIONS})",
         "    posterior.plot(); posterior.predictive(100).plot()       # outbreak may be any function",
         "",
         f"Observed: {seen}. Simulated with {true}.",
