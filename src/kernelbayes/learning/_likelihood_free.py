@@ -108,9 +108,12 @@ class Replicates:
 
         The last few are kept, here and in `operators`: a search without slopes changes one setting at a time.
         """
-        return functools.lru_cache(_KEPT)(
-            lambda beta: (np.exp(self.between * (-0.5 / beta**2)), np.exp(self.across * (-0.5 / beta**2)))
-        )
+
+        def at(beta: float) -> tuple[Array, Array]:
+            exponents = self.between * (-0.5 / beta**2), self.across * (-0.5 / beta**2)
+            return np.exp(exponents[0], out=exponents[0]), np.exp(exponents[1], out=exponents[1])
+
+        return functools.lru_cache(_KEPT)(at)
 
     @functools.cached_property
     def operators(self) -> Callable[[float, float], tuple[Array, Array]]:
