@@ -597,19 +597,17 @@ def test_bad_data(data):
         model.posterior(observed, kb.MeanEmbedding(prior[:2], [1.0, -1.0], kb.Gaussian(1.0)))
 
 
-@pytest.mark.parametrize("rule", ["iw", "kbr"])
 @pytest.mark.parametrize(
     "prior", [stats.uniform(7, 2), stats.expon(7), [stats.uniform(7, 2)]], ids=["uniform", "exponential", "list"]
 )
-def test_nothing_is_outside_of_the_support_of_a_prior(prior, rule):
+def test_nothing_is_outside_of_the_support_of_a_prior(prior):
     """By numerical integration; the estimated ratio reaches across the edge, where it is known to be zero."""
     rng = np.random.default_rng(0)
     z = rng.uniform(0, 12, 400)
     x = z + rng.normal(size=400)
-    posterior = kb.bayes_rule(prior, x, z, observed=6.5, rule=rule, random_state=0)
-    if rule == "kbr":  # its weights are those of the paper
-        assert np.abs(posterior.weights[z < 7]).max() > 0
-        return
+    other = kb.bayes_rule(prior, x, z, observed=6.5, rule="kbr", random_state=0)
+    assert np.abs(other.weights[z < 7]).max() > 0  # whose weights are those of the paper
+    posterior = kb.bayes_rule(prior, x, z, observed=6.5, random_state=0)
     assert (posterior.weights[z < 7] == 0).all()
     grid = np.linspace(7, 14, 4001)
     law = prior[0] if isinstance(prior, list) else prior

@@ -100,10 +100,6 @@ def test_no_address_is_kept():
     assert " at 0x" not in "\n".join(described())
 
 
-if __name__ == "__main__":
-    KEPT.write_text("\n".join(described()) + "\n", encoding="utf-8")
-
-
 def test_types_are_for_users_too():
     assert (Path(kernelbayes.__file__).parent / "py.typed").is_file()
 
@@ -118,3 +114,7 @@ def test_a_name_that_cannot_be_imported_tells_why(monkeypatch):
         _ = kernelbayes.DensityRatio
     with pytest.raises(AttributeError, match="has no attribute 'DensityRatios'"):
         _ = kernelbayes.DensityRatios
+
+
+if __name__ == "__main__":
+    KEPT.write_text("\n".join(described()) + "\n", encoding="utf-8")

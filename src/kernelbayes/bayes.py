@@ -46,7 +46,7 @@ from .features import (
 from .features._explicit import NeuralFeatures
 from .kernels import Gaussian, Kernel, Linear
 from .kernels._bandwidth import lengthscale_of
-from .kernels._distributions import within
+from .kernels._distributions import zero_outside
 from .learning import BANDWIDTH_FACTORS, few_landmarks, scored_features, validated, weighted_reg
 from .rules import conditional, sum_rule
 from .rules.bayes import RULES, Operator, Sample, through_likelihood
@@ -336,9 +336,8 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             return self._operate(pairs, pairs, self.Z_, uniform, self.reg_, None, positive=True)
         if rule.joint == "pairs":
             gamma, prior_reg = self._ratio(prior)
-            possible = within(prior.support, self.Z_)
-            if rule.truncated and possible.any():  # elsewhere the ratio is known to be zero
-                gamma = np.where(possible, gamma, 0.0)
+            if rule.truncated:  # of the other rules the papers' weights are kept
+                gamma = zero_outside(prior.support, self.Z_, gamma)
             pairs = Sample(self._gram, np.maximum(gamma, 0.0) if rule.truncated else gamma)
             reg = self._weighted_reg(pairs.weights) if self.rule == "iw" else self.reg_
             return self._operate(pairs, pairs, self.Z_, gamma, reg, prior_reg, positive=rule.truncated)

@@ -32,7 +32,7 @@ from .features import (
 )
 from .kernels import Gaussian, Kernel
 from .kernels._bandwidth import lengthscale_of
-from .kernels._distributions import is_distribution, within
+from .kernels._distributions import is_distribution, within, zero_outside
 from .learning import MOST_POINTS, BoundWarning
 from .rules import density_ratio as rule
 
@@ -219,8 +219,7 @@ class DensityRatio(BaseEstimator):
         self.coef_ = rule.coefficients(seen.covariance, self.reg_, seen.mean)
         ratio = np.maximum(seen.gram.scatter(self.coef_[None])[0], 0.0)
         self._support = samples.top.support
-        possible = within(self._support, Z)
-        weights = np.where(possible, ratio, 0.0) if possible.any() else ratio
+        weights = zero_outside(self._support, Z, ratio)
         self.weights_ = weights / weights.sum() if weights.any() else weights
         self.outside_ = samples.outside(kernel, rng)
         self._warn(float(ratio.mean()), factor)

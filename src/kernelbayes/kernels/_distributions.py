@@ -326,6 +326,12 @@ def within(support: Array | None, X: Array) -> Array:
     return ((support[0] <= X) & (support[1] >= X)).all(1)
 
 
+def zero_outside(support: Array | None, X: Array, values: Array) -> Array:
+    """Values (n,) at points, with zeros outside of a support; as they are, where no point lies in it."""
+    inside = within(support, X)
+    return np.where(inside, values, 0.0) if inside.any() else values
+
+
 def read_distribution(value: Any, what: str) -> Distribution:
     """A distribution with closed forms, or `NoClosedFormError`."""
     distribution = as_distribution(value)

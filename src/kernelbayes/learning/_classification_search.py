@@ -45,8 +45,11 @@ class Search(NamedTuple):
 
     def objective(self, kernel: Kernel) -> Any:
         """The function to minimise: compiled, unless its slopes for this kernel are written out."""
-        if type(kernel) is Gaussian:
-            return written_out
+        return written_out if type(kernel) is Gaussian else self.formula
+
+    @property
+    def formula(self) -> Any:
+        """The same function as the thesis has it, for any kernel, on the host or traced."""
         return validation if self.learn == "validation" else bound
 
     def data(self, sample: Labelled, *, pad: bool = False) -> tuple[Any, ...]:
@@ -200,7 +203,7 @@ def least_bound(kernel: Kernel, sample: Labelled, search: Search, rng: np.random
 
 def _value(search: Search, params: ConditionalParameters, sample: Labelled) -> float:
     """An objective on the host, where nothing needs to be compiled."""
-    value = float((validation if search.learn == "validation" else bound)(params, *search.data(sample)))
+    value = float(search.formula(params, *search.data(sample)))
     return value if np.isfinite(value) else np.inf
 
 
