@@ -33,7 +33,7 @@ from .features import (
 from .kernels import Gaussian, Kernel
 from .kernels._bandwidth import lengthscale_of
 from .kernels._distributions import is_distribution, within, zero_outside
-from .learning import MOST_POINTS, BoundWarning
+from .learning import MOST_POINTS, BoundWarning, last_of_the_best
 from .rules import density_ratio as rule
 
 # Candidates: lengthscales as factors of the median distance, regularisers as factors of the mean square of the coordinates.
@@ -265,7 +265,7 @@ class DensityRatio(BaseEstimator):
         """The best regulariser for the final representation; its rows of the table replace those by fewer points."""
         regs = self._candidates(seen)
         scores = np.sum([part.sum(0) for part in samples.losses(seen, regs)], axis=0)
-        best = int(scores.argmin())
+        best = last_of_the_best(scores)
         self.reg_, self.score_ = float(regs[best]), float(scores[best])
         self._largest_reg = self.reg is None and best == len(regs) - 1
         if factor is None:

@@ -325,3 +325,26 @@ def test_holdout_says_when_it_ends_on_a_bound():
     x, _ = smooth_problem(200, 0.0)
     with pytest.warns(kb.BoundWarning, match="reg at its lower bound"):
         holdout(x, x, np.arange(40))
+    with pytest.warns(kb.BoundWarning, match="reg at its upper bound"):
+        holdout(x, np.where(np.arange(200) < 40, -1.0, 1.0)[:, None], np.arange(40))  # better not predicted at all
+
+
+def test_nothing_is_said_of_a_bound_that_does_not_matter():
+    """A value of the kernel is predicted to rounding by any small regulariser: the largest of these is taken."""
+    x, _ = smooth_problem(200, 0.0)
+    assert holdout(x, gaussian_gram(x, x[:1], 0.5), np.arange(40)) > 10 * objectives.REG_BOUNDS[0]
+
+
+@pytest.mark.parametrize("n", [300, 1500])
+@pytest.mark.parametrize("seed", range(6))
+def test_rounding_does_not_choose_the_regulariser(n, seed):
+    """Where a low rank does the smoothing, left-out errors differ by 1e-6 over decades of it."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, (n, 3))
+    y = x @ [1.0, 2.0, 0.5] + 0.3 * rng.normal(size=n)
+    regs = [
+        kb.ConditionalEmbedding(kb.Linear(), target_kernel=kb.Linear(), random_state=0).fit(x, rounding * y).reg_
+        for rounding in (1.0, 1.0 + 1e-9)
+    ]
+    assert min(regs) > 1e-5
+    assert max(regs) < 1.02 * min(regs)

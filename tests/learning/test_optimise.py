@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 
 import kernelbayes as kb
 from kernelbayes.kernels._parameters import positive, unbounded, unit_interval
-from kernelbayes.learning import _optimise
+from kernelbayes.learning import _optimise, last_of_the_best
 from oracles.closed_forms import gaussian_gram
 
 RNG = np.random.default_rng(0)
@@ -80,6 +80,41 @@ def test_a_quadratic():
     assert found.params.lengthscale.dtype == np.float64
     assert isinstance(found.value, float)
     assert isinstance(found.message, str)
+
+
+def flat_from_three(kernel, wiggle):
+    x = jnp.log(kernel.lengthscale / 3.0)
+    return (1.0 + jnp.minimum(x, 0.0) ** 2 + 1e-9 * jnp.sin(wiggle * x)).sum()
+
+
+@pytest.mark.parametrize("wiggle", [0.0, 30.0, 31.0])
+def test_where_the_objective_does_not_care_the_preferred_value_is_taken(wiggle):
+    """Rounding, which differs between processors, stands as a ripple."""
+    found = kb.minimise(flat_from_three, kb.Gaussian(1.0), (wiggle,), prefer={"lengthscale": 20.0})
+    assert found.params.lengthscale == pytest.approx(20.0, rel=0.02)
+    assert found.value == pytest.approx(1.0, abs=1e-6)  # without what a preference costs
+    assert found.path[0]["value"] == pytest.approx(1.0 + np.log(3.0) ** 2, rel=1e-8)
+    lower = kb.minimise(flat_from_three, kb.Gaussian(1.0), (wiggle,), prefer={"lengthscale": 0.1})
+    assert lower.params.lengthscale == pytest.approx(3.0, rel=1e-3)  # the data has its way
+
+
+def test_preferences_of_many_columns_and_negative_values():
+    def objective(kernel):
+        return -2.0 - jnp.exp(-(jnp.log(kernel.lengthscale[0]) ** 2))  # does not see the second column
+
+    found = kb.minimise(objective, kb.Gaussian(np.array([2.0, 9.0])), prefer={"lengthscale": 0.5})
+    assert found.params.lengthscale == pytest.approx([1.0, 0.5], rel=1e-3)
+    assert found.value == pytest.approx(-3.0)
+    with pytest.raises(ValueError, match="prefer names 'wide'"):
+        kb.minimise(objective, kb.Gaussian(np.ones(2)), prefer={"wide": 1.0})
+
+
+def test_the_last_of_equals():
+    losses = np.array([2.0, 1.0, 1.00005, 1.2, 1.00001, 3.0])
+    assert last_of_the_best(losses) == 4
+    assert last_of_the_best(-losses) == 5
+    assert last_of_the_best(1e-20 * losses, rounding=1e-12) == 5
+    assert last_of_the_best([np.inf, np.inf]) == 0
 
 
 def test_a_marginal_likelihood():

@@ -14,7 +14,7 @@ from ._conditional import (
 )
 from ._learn_features import LearnedFeatures, learn_features
 from ._networks import MLP, ConvNet
-from ._optimise import BoundWarning, Optimum, minimise
+from ._optimise import BoundWarning, Optimum, last_of_the_best, minimise
 
 __all__ = [
     "BANDWIDTH_FACTORS",
@@ -30,6 +30,7 @@ __all__ = [
     "few_landmarks",
     "fit_calibrator",
     "holdout_reg",
+    "last_of_the_best",
     "learn_features",
     "minimise",
     "scored_features",

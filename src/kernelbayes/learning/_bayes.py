@@ -19,6 +19,7 @@ from .._typing import Array
 from ..features import IncompleteCholesky
 from ..kernels import Kernel
 from ._conditional import explain_edge
+from ._optimise import ROUNDING, last_of_the_best
 
 BANDWIDTH_FACTORS = (2.0, 1.0, 0.5, 0.25, 0.125)
 _LANDMARKS = 256
@@ -54,8 +55,7 @@ def weighted_reg(
     for j, column in enumerate(inverse.T):
         residual = wanted[rows] - (left * column) @ right
         errors[j] = counted @ ((residual**2).sum(1) / np.maximum(1.0 - leverage[:, j], 1e-12) ** 2)
-    rounding = 1e-12 * float(counted @ (V[rows] ** 2).sum(1))
-    return float(shifts[np.flatnonzero(errors <= errors.min() + rounding)[-1]])
+    return float(shifts[last_of_the_best(errors, ROUNDING * float(counted @ (V[rows] ** 2).sum(1)))])
 
 
 def _drawn(weights: Array, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -96,24 +96,24 @@ def validated(
     count = min(max(len(V) // 5, 1), _HELD_OUT)
     held, train = order[:count], order[count:]
     centre = V[train].mean(0)
-    best: tuple[float, int, int, float] | None = None
-    for i, kernel in enumerate(kernels):
+    found: list[tuple[float, Kernel, Array, int]] = []
+    for kernel in reversed(kernels):  # of equals the first, whose lengthscale is the longest
         F = represent(kernel)
         joint, evidence = smooth(F[train], train)
         values, U = eigh(evidence.T @ evidence / len(train))
         right = U.T @ (joint.T @ (V[train] - centre)) / len(train)
         left, wanted = F[held] @ U, V[held] - centre
         grid = _grid(values, inverse) if reg is None else np.array([reg])
-        for j, e in enumerate(grid):
+        scores = []
+        for e in grid:
             inverted = 1.0 / (values + e) if inverse == "plain" else values / (values**2 + e)
-            score = float(((wanted - (left * inverted) @ right) ** 2).sum() / max((wanted**2).sum(), 1e-300))
-            if best is None or score < best[0]:
-                best = (score, i, j, float(e))
-    assert best is not None
-    score, i, j, e = best
-    if reg is None and j in (0, len(_GRIDS[inverse]) - 1):
-        explain_edge(f"reg at its {'upper' if j else 'lower'} bound {e:.3g}")
-    return Choice(kernels[i], e, score)
+            scores.append(float(((wanted - (left * inverted) @ right) ** 2).sum() / max((wanted**2).sum(), 1e-300)))
+        j = last_of_the_best(scores, ROUNDING)
+        found.append((scores[j], kernel, grid, j))
+    score, kernel, grid, j = found[last_of_the_best([score for score, *_ in found], ROUNDING)]
+    if reg is None and j in (0, len(grid) - 1):
+        explain_edge(f"reg at its {'upper' if j else 'lower'} bound {grid[j]:.3g}")
+    return Choice(kernel, float(grid[j]), score)
 
 
 def _grid(values: Array, inverse: str) -> Array:

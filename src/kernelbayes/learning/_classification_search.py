@@ -13,7 +13,7 @@ from ..kernels import Gaussian, Kernel, dense_gram
 from ._calibration import fit_calibrator
 from ._classification import Labelled, bound, default_multiplier, gram_balance, validation, written_out
 from ._conditional import ConditionalParameters
-from ._optimise import Optimum, free_leaves, minimise, minimise_in_batches
+from ._optimise import Optimum, free_leaves, last_of_the_best, minimise, minimise_in_batches
 
 MOST_POINTS = 1024
 # How often the constant of the multiplier is halved, or doubled, at most.
@@ -198,7 +198,7 @@ def least_bound(kernel: Kernel, sample: Labelled, search: Search, rng: np.random
     across = (K[half:, :half], parts[1]) if len(parts) > 1 else (None, None)
     regs = diagonal.mean() * GRID
     sides = [gram_balance(K[:half, :half], diagonal[:half], parts[0], reg, *across) for reg in regs]
-    return float(regs[int(np.argmin([side.fit + multiplier * side.complexity for side in sides]))])
+    return float(regs[last_of_the_best([side.fit + multiplier * side.complexity for side in sides])])
 
 
 def _value(search: Search, params: ConditionalParameters, sample: Labelled) -> float:
@@ -220,15 +220,15 @@ def cross_validated(
     One eigendecomposition for a kernel and a fold serves every regulariser.
     """
     folds = np.array_split(rng.permutation(len(sample.X)), min(_FOLDS, len(sample.X)))
-    best, chosen = np.inf, (kernels[0], 0.0)
-    for kernel in kernels:
+    found: list[tuple[float, Kernel, float]] = []
+    for kernel in reversed(kernels):
         K = dense_gram(kernel, sample.X, sample.X)
         regs = np.diagonal(K).mean() * GRID if reg is None else np.array([reg])
         errors = np.sum([_fold_errors(K, sample, held, regs) for held in folds], axis=0)
-        j = int(np.argmin(errors))
-        if errors[j] < best:
-            best, chosen = float(errors[j]), (kernel, float(regs[j]))
-    return chosen
+        j = last_of_the_best(errors)
+        found.append((float(errors[j]), kernel, float(regs[j])))
+    _, kernel, reg = found[last_of_the_best([error for error, _, _ in found])]
+    return kernel, reg
 
 
 def _fold_errors(K: Array, sample: Labelled, held: Array, regs: Array) -> Array:

@@ -39,7 +39,7 @@ from ..features import IncompleteCholesky, pivots
 from ..kernels import Gaussian, Kernel, Laplace
 from ..kernels._bandwidth import lengthscale_of
 from ..kernels._parameters import positive
-from ._optimise import BoundWarning, Optimum, WrittenOut, minimise
+from ._optimise import ROUNDING, BoundWarning, Optimum, WrittenOut, last_of_the_best, minimise
 
 MOST_POINTS = 1024
 _MOST_LANDMARKS = 256
@@ -50,6 +50,7 @@ _JITTER = 1e-10
 # Regularisers are relative to the mean square of the coordinates: the mean diagonal of the kernel, whatever its scale.
 REG_STARTS = (1e-2, 1e-4, 1e-6)
 REG_BOUNDS = (1e-10, 10.0)
+PREFERRED_REG = 1e-2  # where the data does not care
 # The median distance is the longest scale worth starting from; functions may vary on much shorter ones.
 LENGTHSCALE_STARTS = (1.0, 1 / 3, 1 / 10, 1 / 30)
 REACH = 100.0  # how far a lengthscale may move, as a factor either way
@@ -246,13 +247,13 @@ def tune_kernel(
     if len(X) > MOST_POINTS or method == "validation":  # folds go by position, so that order must be random
         rows = rng.permutation(len(X))[:MOST_POINTS]
         X, V = X[rows], V[rows]
-    chosen, regs = _OBJECTIVES[method], REG_STARTS if reg is None else (reg,)
+    chosen, regs = _OBJECTIVES[method], sorted(REG_STARTS) if reg is None else [reg]
 
     def landmarks_of(kernel: Gaussian) -> Array:
         return pivots(kernel, X, min(_MOST_LANDMARKS, len(X)))
 
     trials = []
-    for factor in LENGTHSCALE_STARTS:
+    for factor in reversed(LENGTHSCALE_STARTS):  # the last of equals is kept: a long lengthscale, a large regulariser
         trial = Gaussian(factor * kernel.lengthscale)
         landmarks = landmarks_of(trial)
         try:
@@ -263,16 +264,17 @@ def tune_kernel(
         trials += [
             (loss, ConditionalParameters(trial, start), landmarks) for loss, start in zip(losses, regs, strict=True)
         ]
-    _, params, landmarks = min(trials, key=lambda trial: trial[0])
+    _, params, landmarks = trials[last_of_the_best([loss for loss, _, _ in trials])]
     data = chosen.sample(X, landmarks, V)
     bounds = {"kernel.lengthscale": (kernel.lengthscale.min() / REACH, kernel.lengthscale.max() * REACH)}
     bounds |= {"reg": REG_BOUNDS} if reg is None else {}
-    fixed = () if reg is None else ("reg",)
-    found = minimise(chosen.of_kernel, params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
+    options: dict[str, Any] = {"bounds": bounds, "fixed": () if reg is None else ("reg",), "warn": False}
+    options["prefer"] = {"kernel.lengthscale": 1.0} | ({"reg": PREFERRED_REG} if reg is None else {})
+    found = minimise(chosen.of_kernel, params, data, progress=False, **options)
     moved = np.abs(np.log(found.params.kernel.lengthscale / params.kernel.lengthscale)).max()
     if moved > np.log(MOVED):
         first, data = found, chosen.sample(X, landmarks_of(found.params.kernel), V)
-        found = minimise(chosen.of_kernel, first.params, data, bounds=bounds, fixed=fixed, warn=False, progress=False)
+        found = minimise(chosen.of_kernel, first.params, data, progress=False, **options)
         evaluations = first.evaluations + found.evaluations
         found = dataclasses.replace(found, path=first.path + found.path, evaluations=evaluations)
     return _explained(found)
@@ -282,11 +284,12 @@ def tune_reg(F: Array, V: Array, *, scale: float, method: str, rng: np.random.Ge
     """Learn reg for features that stay as they are, of at most 1,024 points; `scale` is their mean square."""
     order, chosen = rng.permutation(len(F)), _OBJECTIVES[method]
     F, V = F[order], V[order]
-    starts = [scale * start for start in REG_STARTS]
-    start = Regulariser(starts[int(np.argmin(chosen.at(starts, F, V)))])
+    starts = [scale * start for start in sorted(REG_STARTS)]
+    start = Regulariser(starts[last_of_the_best(chosen.at(starts, F, V))])
     data = chosen.featured(F, V)
     bounds = {"reg": (scale * REG_BOUNDS[0], scale * REG_BOUNDS[1])}
-    return _explained(minimise(chosen.of_reg, start, data, bounds=bounds, warn=False, progress=False))
+    prefer = {"reg": scale * PREFERRED_REG}
+    return _explained(minimise(chosen.of_reg, start, data, bounds=bounds, prefer=prefer, warn=False, progress=False))
 
 
 def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int, *, scale: float) -> float:
@@ -299,7 +302,7 @@ def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int,
     left, right = held_F @ U, U.T @ (right - held_F.T @ held_V)
     candidates = scale * np.geomspace(*REG_BOUNDS, 81)
     errors = [((held_V - (left / (values + (n - len(held_F)) * reg)) @ right) ** 2).sum() for reg in candidates]
-    best = int(np.argmin(errors))
+    best = last_of_the_best(errors, ROUNDING * float((held_V**2).sum()))
     if best in (0, len(candidates) - 1):
         explain_edge(f"reg at its {'upper' if best else 'lower'} bound {candidates[best]:.3g}")
     return float(candidates[best])

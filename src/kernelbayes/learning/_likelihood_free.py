@@ -43,6 +43,7 @@ from ..kernels._distributions import Normal
 from ..kernels._stationary import squared_distances
 from ..rules import kernel_means
 from ..rules.regression_adjustment import moments
+from ._optimise import PULL
 from ._search import pattern_search
 
 # A share of the prior in every posterior that is scored, which bounds the price of a miss.
@@ -57,6 +58,8 @@ _MOST_NOISE = 0.5
 _ENOUGH, _PRICE_OF_FEW = 10.0, 0.1
 # Of a normal about a posterior, in coordinates in which the prior has variance one.
 _LEAST_VARIANCE = 1e-6
+# On the edge of a search, what a step back must cost, in nats, for the edge to matter.
+_NOTICED = 0.01
 # Settings whose matrices are kept in a search.
 _KEPT = 3
 BETA_BOUNDS, REG_BOUNDS, EPSILON_BOUNDS = (0.002, 20.0), (1e-12, 10.0), (1e-3, 30.0)
@@ -304,7 +307,10 @@ class Fixed(NamedTuple):
 
 
 def search(objective: Any, start: Scales, fixed: Fixed, *, groups: int, tie_reg: bool, budget: int) -> Learned:
-    """Maximise an objective over one scale for all statistics, the lengthscale and the regulariser, without slopes."""
+    """Maximise an objective over one scale for all statistics, the lengthscale and the regulariser, without slopes.
+
+    Where it is flat they stay near the start: see `PULL`.
+    """
     free = [name for name in ("epsilon", "beta", "reg") if getattr(fixed, name) is None]
     if tie_reg and fixed.reg is None:
         free.remove("reg")
@@ -323,7 +329,7 @@ def search(objective: Any, start: Scales, fixed: Fixed, *, groups: int, tie_reg:
 
     def loss(point: Array) -> float:
         try:
-            return -objective(scales(point))
+            return PULL * float(((point - first) ** 2).sum()) - objective(scales(point))
         except FactorisationError:
             return math.inf
 
@@ -334,12 +340,15 @@ def search(objective: Any, start: Scales, fixed: Fixed, *, groups: int, tie_reg:
         return Learned(scales(first), -loss(first), 1, ())
     found = pattern_search(loss, first, step, lower, upper, budget=budget)
     # a regulariser without end is no trouble: only the shape of the likelihood matters, and that converges
-    edges = [
-        name
-        for name, x, a, b in zip(free, found.point, lower, upper, strict=True)
-        if x - a < 1e-6 or (b - x < 1e-6 and name != "reg")
-    ]
-    return Learned(scales(found.point), -found.value, found.evaluations, tuple(edges))
+    at_lower, at_upper = found.point - lower < 1e-6, (upper - found.point < 1e-6) & (np.array(free) != "reg")
+    edges = []
+    for j in np.flatnonzero(at_lower | at_upper):
+        back = found.point.copy()
+        back[j] += step[j] if at_lower[j] else -step[j]
+        if loss(back) > found.value + _NOTICED:
+            edges.append(free[j])
+    value = PULL * float(((found.point - first) ** 2).sum()) - found.value
+    return Learned(scales(found.point), value, found.evaluations, tuple(edges))
 
 
 def one_by_one(objective: Any, start: Learned, *, budget: int) -> Learned:
