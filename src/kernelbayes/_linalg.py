@@ -575,7 +575,6 @@ class LinearModel:
         self.mean, self.variance = linear_moments(self.factor, self.weights, F)
         self._targets, self._precisions = y / variances, 1.0 / variances
 
-
     def left_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance (n,) at each row, without the rows of its group (n,); groups are numbered from zero."""
         s, t = self._precisions, self._targets

@@ -120,7 +120,11 @@ def test_columns_of_steps():
 
 @pytest.mark.parametrize(
     ("made", "name"),
-    [(lambda f, e: np.exp(f + 0.3 * e), "log"), (lambda f, e: (4 + f + 0.3 * e) ** 2, "sqrt"), (lambda f, e: f + 0.3 * e, "identity")],
+    [
+        (lambda f, e: np.exp(f + 0.3 * e), "log"),
+        (lambda f, e: (4 + f + 0.3 * e) ** 2, "sqrt"),
+        (lambda f, e: f + 0.3 * e, "identity"),
+    ],
 )
 def test_the_scale_that_was_used_is_found(made, name):
     found = []
@@ -154,7 +158,9 @@ def test_a_scale_that_varies_is_found_and_one_that_does_not_is_constant():
 def test_a_known_variance_is_not_counted_twice():
     rng = np.random.default_rng(0)
     residual = np.sqrt(0.5 + 1.5) * rng.normal(size=4000)
-    fitted = _columns.fit_scale(rng.normal(size=(4000, 1)), residual, np.full(4000, 1.5), even(4000), None, rng, varying=False)
+    fitted = _columns.fit_scale(
+        rng.normal(size=(4000, 1)), residual, np.full(4000, 1.5), even(4000), None, rng, varying=False
+    )
     assert np.exp(fitted.scale.level) == pytest.approx(0.5, abs=0.15)  # standard error .045
 
 

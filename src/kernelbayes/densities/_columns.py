@@ -170,17 +170,16 @@ class FittedColumn(eqx.Module):
     variances: Array
 
 
-def choose_transform(
-    X: Array, y: Array, names: tuple[str, ...], rng: np.random.Generator
-) -> Transform:
+def choose_transform(X: Array, y: Array, names: tuple[str, ...], rng: np.random.Generator) -> Transform:
     """The scale on which a few rows of a column are most probable under a process."""
     step = spacing(y)
-    names = tuple(name for name in names if name == "identity" or (y.min() >= 0 and y.max() > 0))
+    if len(names) > 1 and (y.min() < 0 or y.max() == 0):
+        names = ("identity",)
+    if len(names) == 1:
+        return Transform.of(names[0], y, step)
     tried = []
     for name in names:
         transform = Transform.of(name, y, step)
-        if len(names) == 1:
-            return transform
         few = np.random.default_rng(0).permutation(len(y))[:_TRANSFORM_ROWS]
         values = transform.dithered(y[few], rng)
         _, loss = learn_process(X[few], transform(values), rng)
@@ -199,7 +198,7 @@ def fit_column(
     varying: bool | None = None,
     recipe: Recipe | None = None,
 ) -> FittedColumn:
-    """Location and scale of a column y (n,) given X (n, d): the scale from left-out residuals, the location with its weights."""
+    """Location and scale of a column y (n,) given X (n, d): the scale from left-out residuals, the location weighted."""
     transform = choose_transform(X, y, transforms, rng)
     z = transform(transform.dithered(y, rng))
     process, _ = learn_process(X, z, rng)

@@ -1,4 +1,4 @@
-"""The distribution of y given x, by parts: transform, location, scale, dependence and shape, each chosen by left-out rows."""
+"""The distribution of y given x by parts: transform, location, scale, dependence and shape, chosen by left-out rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
@@ -17,23 +17,22 @@ from ..embeddings._weighted import tails
 from ..features import Recipe
 from ..kernels import Gaussian
 from ..learning import default_target_kernel
-from ._columns import FittedColumn, fit_column
-from ._dependence import Dependence, fit_dependence
-from ._shape import NormalShape, Shape, fit_shape
+from ._columns import Column, FittedColumn, fit_column
+from ._joint import FittedJoint, Joint, fit_joint
+from ._shape import NormalShape
 from ._transform import NAMES
 
 SCALES = ("auto", "constant", "varying")
 DEPENDENCES = ("auto", "none", "constant", "varying")
 SHAPES = ("auto", "normal", "columns", "joint")
-# Beyond so many columns their dependence is not tried with coefficients that vary with x.
-_MOST_VARYING = 12
-_BLOCK = 2**20
+# Levels over which the mean of a transformed column is taken.
+_MEAN_LEVELS = 64
 
 
-class ConditionalDensity(MultiOutput, RegressorMixin, BaseEstimator):
+class ConditionalDensity(MultiOutput, BaseEstimator):
     r"""The density of y given x from pairs: a sample of residuals that is moved to where it is needed.
 
-    For each column of y, on a scale of its own (`transform`), a *location* m(x) and a *scale* s(x) are learned by kernel
+    For each column of y, as it is or transformed, a *location* m(x) and a *scale* s(x) are learned by kernel
     regressions, Gaussian processes with a linear trend, whose predictions with each row left out are known in closed form.
     The left-out residuals, in units of their scale, are regressed on each other (*dependence*), and what is left has a
     *shape*: normal, or a kernel density. Parts beyond the simplest are taken only where they predict left-out rows better
@@ -43,8 +42,8 @@ class ConditionalDensity(MultiOutput, RegressorMixin, BaseEstimator):
     :math:`y_i`. So few pairs suffice where y follows x closely.
 
     Args:
-        transform: "auto", or one of "identity", "sqrt", "log", for all columns or as a list for each. The last two are for
-            columns that are never negative.
+        target_transform: "auto", or one of "identity", "sqrt", "log", for all columns or as a list for each. The last two
+            are for columns that are never negative.
         scale: "auto", "constant" or "varying" with x.
         dependence: "auto", "none", "constant" or "varying" with x.
         shape: "auto", "normal", "columns" (independent, each with a kernel density where that is better) or "joint".
@@ -54,8 +53,7 @@ class ConditionalDensity(MultiOutput, RegressorMixin, BaseEstimator):
 
     Attributes:
         columns_: the transform, location and scale of each column.
-        dependence_: the regressions of residuals on each other.
-        shape_: the distribution of what is left.
+        joint_: the `dependence` of the residuals and the `shape` of what it leaves.
         margins_: the shape of each column's residuals by itself, for `cdf`, `quantile` and `interval`.
         residuals_: left-out residuals (n, p) in units of their scale.
         scores_: logarithms (n,) of the density at each row, left out.
@@ -76,14 +74,14 @@ class ConditionalDensity(MultiOutput, RegressorMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        transform: Any = "auto",
+        target_transform: Any = "auto",
         scale: str = "auto",
         dependence: str = "auto",
         shape: str = "auto",
         features: Recipe | None = None,
         random_state: RandomState = None,
     ):
-        self.transform = transform
+        self.target_transform = target_transform
         self.scale = scale
         self.dependence = dependence
         self.shape = shape
@@ -103,16 +101,26 @@ class ConditionalDensity(MultiOutput, RegressorMixin, BaseEstimator):
         X, Y, weights = X[kept], Y[kept], weights[kept] / weights.sum()
         spread = X.std(0)
         self.centre_, self.spread_ = X.mean(0), np.where(spread > 0, spread, 1.0)
-        X = (X - self.centre_) / self.spread_
+        X = np.asarray((X - self.centre_) / self.spread_)
         _, groups, counts = np.unique(X, axis=0, return_inverse=True, return_counts=True)
         groups = None if counts.max() == 1 else groups.ravel()
         fitted = [self._fit_column(X, y, weights, groups, names, rng) for y, names in zip(Y.T, transforms, strict=True)]
-        self.columns_ = tuple(f.column for f, _ in fitted)
+        self.columns_: tuple[Column, ...] = tuple(f.column for f, _ in fitted)
         self.residuals_ = np.full(Y.shape, np.nan)
         variances = np.full(Y.shape, np.nan)
         for j, (f, rows) in enumerate(fitted):
             self.residuals_[rows, j], variances[rows, j] = f.residuals, f.variances
-        self._fit_joint(X, Y, variances, weights, groups, rng)
+        self._X, self._weights, self._groups, self._seed = X, weights, groups, int(rng.integers(2**31))
+        every = np.arange(Y.shape[1])
+        found = self._joint_of(every)
+        self.joint_, self._joints = found.joint, {}
+        self.margins_ = (
+            (self.joint_.shape,) if len(every) == 1 else tuple(self._joint_of(every[[j]]).joint.shape for j in every)
+        )
+        rows = found.rows
+        slopes = sum(c.transform.log_slope(Y[rows, j]) for j, c in enumerate(self.columns_))
+        self.scores_ = np.full(len(kept), np.nan)
+        self.scores_[np.flatnonzero(kept)[rows]] = slopes - 0.5 * np.log(variances[rows]).sum(1) + found.left_out
         return self
 
     def _check_fit(self, X: Any, Y: Any) -> tuple[Array, Array, list[tuple[str, ...]]]:
@@ -132,10 +140,14 @@ class ConditionalDensity(MultiOutput, RegressorMixin, BaseEstimator):
         few = int((~np.isnan(Y)).sum(0).min())
         if few < 4:
             raise ValueError(f"each column of Y needs at least 4 values (n_samples = {len(X)}), one has {few}")
-        given = [self.transform] * Y.shape[1] if isinstance(self.transform, str) else list(self.transform)
+        given = (
+            [self.target_transform] * Y.shape[1]
+            if isinstance(self.target_transform, str)
+            else list(self.target_transform)
+        )
         if len(given) != Y.shape[1]:
-            raise ValueError(f"transform has {len(given)} entries for {Y.shape[1]} columns of Y")
-        named = [_check.option(name, "transform", ("auto", *NAMES)) for name in given]
+            raise ValueError(f"target_transform has {len(given)} entries for {Y.shape[1]} columns of Y")
+        named = [_check.option(name, "target_transform", ("auto", *NAMES)) for name in given]
         return X, Y, [NAMES if name == "auto" else (name,) for name in named]
 
     def _fit_column(
@@ -150,36 +162,18 @@ class ConditionalDensity(MultiOutput, RegressorMixin, BaseEstimator):
         )
         return found, rows
 
-    def _fit_joint(
-        self, X: Array, Y: Array, variances: Array, weights: Array, groups: Array | None, rng: np.random.Generator
-    ) -> None:
-        """Dependence and shape, from the rows without a missing value."""
-        n, p = Y.shape
-        rows = np.flatnonzero(~np.isnan(Y).any(1))
-        if len(rows) < 4:
-            raise ValueError("Y has fewer than 4 rows without a missing value: how columns go together cannot be seen")
-        w = weights[rows] / weights[rows].sum()
-        g = None if groups is None else np.unique(groups[rows], return_inverse=True)[1].ravel()
-        E, X = self.residuals_[rows], X[rows]
-        if self.dependence == "none" or p == 1:
-            self.dependence_, left, logs = Dependence(()), E, np.zeros(len(rows))
-        else:
-            varying = {"auto": None, "constant": False, "varying": True}[self.dependence]
-            varying = False if varying is None and p > _MOST_VARYING else varying
-            found = fit_dependence(X, E, w, g, rng, varying=varying)
-            self.dependence_, left, logs = found.dependence, found.left, found.logs
-        kind = None if self.shape == "auto" else self.shape
-        shape = fit_shape(left, w, g, rng, kind)
-        self.shape_: Shape = shape.shape
-        single = kind if kind in ("normal",) else None
-        self.margins_ = (
-            (self.shape_,) if p == 1 else tuple(fit_shape(E[:, [j]], w, g, rng, single).shape for j in range(p))
+    def _joint_of(self, columns: Array) -> FittedJoint:
+        """How the residuals of some columns go together; that of all of them is `joint_`."""
+        rng = np.random.default_rng(self._seed)
+        return fit_joint(
+            self._X,
+            self.residuals_[:, columns],
+            self._weights,
+            self._groups,
+            rng,
+            dependence=self.dependence,
+            shape=self.shape,
         )
-        slopes = sum(c.transform.log_slope(Y[rows, j]) for j, c in enumerate(self.columns_))
-        self._left, self._left_rows = left, rows
-        self.scores_ = np.full(n, np.nan)
-        logs = slopes - 0.5 * (np.log(variances[rows]).sum(1) + logs)
-        self.scores_[rows[shape.rows]] = logs[shape.rows] + shape.left_out
 
     # ---------------------------------------------------------------------------------------------- using it
 
@@ -205,18 +199,38 @@ class ConditionalDensity(MultiOutput, RegressorMixin, BaseEstimator):
         return self._log_density(np.broadcast_to(Y, (t, Y.shape[1])), np.broadcast_to(X, (t, X.shape[1])))
 
     def _log_density(self, Y: Array, X: Array) -> Array:
-        E, logs = np.empty(Y.shape), np.zeros(len(Y))
-        for j, column in enumerate(self.columns_):
-            mean, variance, _ = column.at(X)
-            E[:, j] = (column.transform(Y[:, j]) - mean) / np.sqrt(variance)
-            logs += column.transform.log_slope(Y[:, j]) - 0.5 * np.log(variance)
-        T, more = self.dependence_.whiten(E, X)
-        return self.shape_.log_density(T) + logs - 0.5 * more
+        missing = np.isnan(Y)
+        if not missing.any():
+            return self._log_density_of(np.arange(Y.shape[1]), self.joint_, Y, X)
+        out = np.zeros(len(Y))  # of nothing the density is one
+        patterns, which = np.unique(missing, axis=0, return_inverse=True)
+        for k, pattern in enumerate(patterns):
+            columns, rows = np.flatnonzero(~pattern), np.flatnonzero(which.ravel() == k)
+            if len(columns):
+                joint = self._marginal(columns)
+                out[rows] = self._log_density_of(columns, joint, Y[np.ix_(rows, columns)], X[rows])
+        return out
 
-    def score(self, X: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def _marginal(self, columns: Array) -> Joint:
+        if len(columns) == len(self.columns_):
+            return self.joint_
+        key = tuple(columns.tolist())
+        if key not in self._joints:
+            self._joints[key] = self._joint_of(columns).joint
+        return self._joints[key]
+
+    def _log_density_of(self, columns: Array, joint: Joint, Y: Array, X: Array) -> Array:
+        E, logs = np.empty(Y.shape), np.zeros(len(Y))
+        for k, column in enumerate(self.columns_[j] for j in columns):
+            mean, variance, _ = column.at(X)
+            E[:, k] = (column.transform(Y[:, k]) - mean) / np.sqrt(variance)
+            logs += column.transform.log_slope(Y[:, k]) - 0.5 * np.log(variance)
+        return joint.log_density(E, X) + logs
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean logarithm of the density of pairs."""
-        logs = self.log_density(Y, X)
-        return float(_check.weights(sample_weight, "sample_weight", len(logs)) @ logs) if sample_weight is not None else float(logs.mean())
+        logs = self.log_density(y, X)
+        return float(np.average(logs, weights=_check.weights(sample_weight, "sample_weight", len(logs))))
 
     def _moments(self, X: Array) -> tuple[Array, Array]:
         """Location and scale (t, p) of each column, on the transformed scale."""
@@ -270,13 +284,12 @@ class ConditionalDensity(MultiOutput, RegressorMixin, BaseEstimator):
         """Draws of y at each point: (n, t, p), or (n, t) where Y was flat."""
         rng, X = _check.generator(random_state), self._points(X)
         n = _check.count(n, "n")
-        T = self.shape_.sample(n * len(X), rng)
-        Y = self._moved(T, np.tile(X, (n, 1))).reshape(n, len(X), -1)
+        X = np.tile(X, (n, 1))
+        Y = self._measured(self.joint_.sample(X, rng), X).reshape(n, len(X) // n, -1)
         return Y[..., 0] if self._vector_target else Y
 
-    def _moved(self, T: Array, X: Array) -> Array:
-        """y (t, p) of which T is left at points X."""
-        E = self.dependence_.colour(T, X)
+    def _measured(self, E: Array, X: Array) -> Array:
+        """y (t, p) with these residuals at points X."""
         mean, spread = self._moments(X)
         Z = mean + spread * E
         return np.stack([c.transform.inverse(Z[:, j]) for j, c in enumerate(self.columns_)], axis=1)
@@ -287,18 +300,18 @@ class ConditionalDensity(MultiOutput, RegressorMixin, BaseEstimator):
         X = self._points(np.atleast_2d(np.asarray(x, dtype=np.float64)))
         if len(X) != 1:
             raise ValueError(f"embed takes one point, got {len(X)}; use predict, quantile or sample for several")
-        points = self._moved(self._left, np.repeat(X, len(self._left), axis=0))
+        E = self.joint_.moved(X)
+        points = self._measured(E, np.repeat(X, len(E), axis=0))
         return MeanEmbedding(points, None, default_target_kernel(points))
-
-
-_MEAN_LEVELS = 64
 
 
 def _inverse_cdf(shape: Any, levels: Array) -> Array:
     """Quantiles of a shape of one column."""
     if isinstance(shape, NormalShape):
         return ndtri(levels)
-    grid = np.concatenate([np.linspace(-12.0, -4.0, 33)[:-1], np.linspace(-4.0, 4.0, 801), np.linspace(4.0, 12.0, 33)[1:]])
+    grid = np.concatenate(
+        [np.linspace(-12.0, -4.0, 33)[:-1], np.linspace(-4.0, 4.0, 801), np.linspace(4.0, 12.0, 33)[1:]]
+    )
     values = np.maximum.accumulate(shape.cdf(grid))
     keep = np.concatenate([[True], np.diff(values) > 0])
     return np.interp(levels, values[keep], grid[keep])

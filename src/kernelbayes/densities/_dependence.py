@@ -146,10 +146,10 @@ def _regress(
     features: ProcessFeatures | None,
 ) -> _Tried:
     F, counts = products(before, X, variation, features), weights * len(e)
-    noise = 1.0
+    noise = np.ones(())
     for _ in range(_NOISE_STEPS):
         model = LinearModel(F, e, noise / counts)
         mean, known = model.left_out(groups)
         square = float(weights @ (e - mean) ** 2)
-        noise = max(square - float(weights @ known), 0.2 * square, 1e-8)
+        noise = np.maximum(square - weights @ known, 0.2 * square + 1e-8)
     return _Tried(model, variation, features, e - mean, known, normal_score(e - mean, noise + known))
