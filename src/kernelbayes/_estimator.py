@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from . import _check
 from ._linalg import Dense
+from ._typing import Array
 from .features import IncompleteCholesky, Recipe, represent
 from .kernels import Kernel
 
@@ -52,10 +53,28 @@ def check_sample(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
     vectors = kernel is None or (kernel._takes_vectors and not _is_stack(X))
     if vectors:  # images are for the kernel to check
         _refuse_flat(X)
-        X = _check.vectors(validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2), "X")
-    else:
-        vars(estimator).pop("n_features_in_", None)  # of an earlier fit to vectors
-    return X if kernel is None else kernel._check(X, "X")
+        return _checked(_validated(estimator, X, ensure_min_samples=2), kernel)
+    for earlier in ("n_features_in_", "feature_names_in_"):  # of an earlier fit to vectors
+        vars(estimator).pop(earlier, None)
+    names = _check.column_names(X)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    return _checked(X, kernel)
+
+
+def _validated(estimator: Any, X: Any, **how: Any) -> Array:
+    """Vectors as scikit-learn has them, which keeps the names of columns; it sees neither masks nor dates."""
+    _check.no_dates(X, "X")
+    try:
+        return validate_data(estimator, X, dtype=np.float64, **how)
+    except ValueError as error:
+        if "could not convert string" in str(error):
+            raise ValueError("X holds text that cannot be read as numbers") from None
+        raise
+
+
+def _checked(X: Any, kernel: Kernel | None) -> Any:
+    return _check.vectors(X, "X") if kernel is None else kernel._check(X, "X")
 
 
 def _is_stack(X: Any) -> bool:
@@ -68,8 +87,20 @@ def check_points(estimator: Any, X: Any, kernel: Kernel) -> Any:
     """Points to predict at, of the kind that was fitted to."""
     if hasattr(estimator, "n_features_in_"):
         _refuse_flat(X)
-        X = validate_data(estimator, X, dtype=np.float64, reset=False)
-    return kernel._check(X, "X")
+        return kernel._check(_validated(estimator, X, reset=False), "X")
+    return kernel._check(_check.by_name(X, getattr(estimator, "feature_names_in_", None), "X"), "X")
+
+
+def one_point(estimator: Any, x: Any) -> Any:
+    """One point, or a table of one, as a table for `check_points`; a row of a data frame is read by its names."""
+    row = _check.row_by_name(x, getattr(estimator, "feature_names_in_", None), "x")
+    if row is not x and isinstance(row, list):
+        _check.table(row, "x")
+        return np.array(row, dtype=object)[None]  # not as text, where one of them is
+    if not (hasattr(estimator, "n_features_in_") or estimator.X_.ndim > 2):
+        return x
+    array = _check.table(x, "x")
+    return array[None] if array.ndim == estimator.X_.ndim - 1 else x
 
 
 def _refuse_flat(X: Any) -> None:

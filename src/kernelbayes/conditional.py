@@ -14,7 +14,15 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _check
-from ._estimator import HoldsGram, MultiOutput, check_kinds, check_points, check_sample
+from ._estimator import (
+    HoldsGram,
+    MultiOutput,
+    check_kinds,
+    check_points,
+    check_sample,
+    columns_in_order,
+    one_point,
+)
 from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import (
@@ -150,7 +158,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         if Y is None:
             raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None")
         if self.target_kernel is None:
-            if _check.table(Y, "y").dtype.kind in "US":
+            if _check.no_dates(Y, "y").dtype.kind in "US":
                 raise ValueError("y holds strings; for labels pass target_kernel=kb.Delta()")
             Y = check_array(Y, dtype="numeric", ensure_2d=False, input_name="y")
         self._vector_target = np.ndim(Y) == 1
@@ -236,10 +244,8 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
     def embed(self, x: ArrayLike) -> MeanEmbedding:
         """The embedding of y at one point x, given as (d,) or (1, d)."""
         check_is_fitted(self)
-        if hasattr(self, "n_features_in_") or self.X_.ndim > 2:
-            x = np.asarray(x)
-            x = x[None] if x.ndim == self.X_.ndim - 1 else x
-        weights = self._weights(x)
+        with columns_in_order():
+            weights = self._weights(one_point(self, x))
         if len(weights) != 1:
             raise ValueError(f"embed takes one point, got {len(weights)}; use weights, expect or predict for several")
         return MeanEmbedding(self.Y_, weights[0], self.target_kernel_)

@@ -147,7 +147,7 @@ class Covariance(CrossCovariance):
         if weights is not None and weights.ndim != 1:
             raise ValueError(f"weights has shape {weights.shape} where one number per point was wanted")
         super().__init__(X, X, kernel, kernel, coefficients=weights, centred=centred, features=features)
-        self.weights, self.kernel = self.coefficients, kernel
+        self.weights, self.kernel, self._columns = self.coefficients, kernel, _check.own_names(X)
 
     def _eigen(self) -> tuple[Any, Array, Array, Array]:
         recipe = Exact() if self.features is None else self.features
@@ -173,4 +173,5 @@ class Covariance(CrossCovariance):
         count = max(rank, 1) if count is None else _check.count(count, "count")
         if count > rank:
             raise ValueError(f"count={count} exceeds the numerical rank {rank}")
+        X = _check.by_name(X, getattr(self, "_columns", None), "X")
         return (features.transform(X) - mean) @ vectors[:, :count] / np.sqrt(values[:count])

@@ -47,6 +47,7 @@ class SampledSpectrum(Spectrum):
         random_state: RandomState = None,
     ):
         self.kernel, self.pool = check_kernel(kernel), kernel._check(points, "points")
+        self.names = _check.own_names(points)
         self.weights = _check.weights(weights, "weights", len(self.pool))
         if (self.weights < 0).any():
             raise ValueError("weights of a pool must not be negative: points are drawn by them")
