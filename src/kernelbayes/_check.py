@@ -191,7 +191,7 @@ def column_names(value: Any) -> tuple[str, ...] | None:
 def own_names(value: Any) -> tuple[str, ...] | None:
     """Names of the columns of a data frame that are words, not numbers that count them."""
     names = column_names(value)
-    return None if names is None or _counting(names) else names
+    return None if names is None or counting(names) else names
 
 
 def row_names(value: Any) -> tuple[str, ...] | None:
@@ -211,7 +211,7 @@ def by_name(value: Any, names: Sequence[str] | None, name: str) -> Any:
     It must have these columns and no others. Numbers that count from zero are no names.
     """
     found = column_names(value)
-    if names is None or found is None or found == tuple(names) or _counting(found) != _counting(names):
+    if names is None or found is None or found == tuple(names) or counting(found) != counting(names):
         return value
     _same_names(found, names, name, "columns")
     labels = dict(zip(found, value.columns, strict=True))
@@ -233,13 +233,18 @@ def alike(value: Any, other: Any, name: str) -> Any:
     return by_name(value, column_names(other), name)
 
 
-def _counting(names: Sequence[str]) -> bool:
+def counting(names: Sequence[str]) -> bool:
     return set(names) == set(map(str, range(len(names))))
 
 
+def distinct_names(names: Sequence[str], name: str) -> None:
+    """Refuse columns of which two have the same name."""
+    if len(set(names)) < len(names):
+        raise ValueError(f"{name} has the same name twice among {', '.join(names)}")
+
+
 def _same_names(found: Sequence[str], names: Sequence[str], name: str, what: str) -> None:
-    if len(set(found)) < len(found):
-        raise ValueError(f"{name} has the same name twice among the {what} {', '.join(found)}")
+    distinct_names(found, name)
     missing, unknown = [n for n in names if n not in found], [n for n in found if n not in names]
     said = [f"lacks the {what} {', '.join(missing)}"] * bool(missing)
     said += [f"has the unknown {what} {', '.join(unknown)}"] * bool(unknown)

@@ -58,6 +58,7 @@ def check_sample(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
         vars(estimator).pop(earlier, None)
     names = _check.column_names(X)
     if names is not None:
+        _check.distinct_names(names, "X")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     return _checked(X, kernel)
 
@@ -65,6 +66,7 @@ def check_sample(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
 def _validated(estimator: Any, X: Any, **how: Any) -> Array:
     """Vectors as scikit-learn has them, which keeps the names of columns; it sees neither masks nor dates."""
     _check.no_dates(X, "X")
+    _check.distinct_names(_check.column_names(X) or (), "X")
     try:
         return validate_data(estimator, X, dtype=np.float64, **how)
     except ValueError as error:

@@ -31,6 +31,7 @@ from .embeddings import (
     Weighted,
     mean_coordinates,
     read_weighted,
+    sample_in_order,
 )
 from .embeddings._weighted import effective_sizes, negative_masses
 from .features import (
@@ -326,7 +327,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
 
     def _read_prior(self, prior: Any) -> Weighted:
         """Points with weights that sum to one, whatever the prior was given as."""
-        prior = _check.by_name(prior, self._column_names(1), "prior")
+        prior = sample_in_order(prior, self._column_names(1), "prior")
         with warnings.catch_warnings():  # samples where there is no closed form are good enough here
             warnings.simplefilter("ignore", UserWarning)
             rng = np.random.default_rng(self._seed)

@@ -33,6 +33,7 @@ from .embeddings import (
     evaluate_function,
     mean_coordinates,
     quantiles,
+    sample_in_order,
     share_seen,
     tails,
     tell_outside,
@@ -316,6 +317,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         check_is_fitted(self)
         if not isinstance(prior, Embedding):
             raise ValueError(f"prior must be an embedding on x, such as kb.MeanEmbedding, got {type(prior).__name__}")
+        self._check_names(prior)
         pushed = sum_rule.push(self._gram, self.factor_, mean_coordinates(self.features_, Weighted.of(prior)))
         total = prior.weights.sum() if isinstance(prior, MeanEmbedding) else 1.0
         return MeanEmbedding(self.Y_, self._complete(pushed, total), self.target_kernel_)
@@ -334,7 +336,12 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
             coefficients = self._complete(joint.T, weights[:, None]).T
         return CrossCovariance(self.Y_, x, self.target_kernel_, self.kernel_, coefficients=coefficients, centred=False)
 
+    def _check_names(self, prior: Embedding) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        sample_in_order(prior, None if names is None else tuple(names), "prior")
+
     def _prior(self, prior: MeanEmbedding) -> tuple[Array, Array]:
         if not isinstance(prior, MeanEmbedding):
             raise ValueError(f"prior must be a kb.MeanEmbedding on x, got {type(prior).__name__}")
+        self._check_names(prior)
         return self.features_._coordinates(self._points(prior.points)), prior.weights

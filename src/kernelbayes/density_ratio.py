@@ -17,7 +17,7 @@ from ._estimator import check_kinds
 from ._linalg import LowRank, eigh
 from ._typing import Array, ArrayLike, RandomState
 from ._warning import warn_user
-from .embeddings import Embedding, Reach, Weighted, mean_coordinates, read_weighted
+from .embeddings import Embedding, Reach, Weighted, mean_coordinates, read_weighted, sample_in_order
 from .embeddings._reading import DRAWS
 from .features import (
     Exact,
@@ -205,7 +205,7 @@ class DensityRatio(BaseEstimator):
         kernel = kernel_for(self.features, self.kernel)
         Z = _check_sample(denominator, kernel)
         self._input_names = _check.column_names(denominator)
-        numerator = _check.by_name(numerator, self._input_names, "numerator")
+        numerator = sample_in_order(numerator, self._input_names, "numerator")
         samples = _Samples.of(Z, self._read_numerator(numerator, kernel, Z, rng), float(self.alpha), rng)
         factor = None
         if kernel is None:

@@ -265,7 +265,8 @@ class SpatioTemporalEpsilon(EpsilonKernel):
         if outputs.ndim != 2 or observed.ndim != 1:
             raise ValueError(f"a series or field is one number per location: got outputs of shape {outputs.shape}")
         t = _locations(self.locations, "locations", len(observed))
-        s = t if self.simulated is None else _locations(self.simulated, "simulated", outputs.shape[1])
+        simulated = _check.alike(self.simulated, self.locations, "simulated")
+        s = t if simulated is None else _locations(simulated, "simulated", outputs.shape[1])
         if s.shape[0] != outputs.shape[1] or s.shape[1] != t.shape[1]:
             raise ValueError(f"simulated has shape {s.shape} where outputs have {outputs.shape[1]} values")
         unit, centre = _pooled_spread(outputs), float(np.median(outputs))

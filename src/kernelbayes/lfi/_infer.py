@@ -286,8 +286,7 @@ def _given_runs(prior: Prior, parameters: Any, outputs: Any) -> Runs:
         table = np.column_stack(columns)
     else:
         names, table = _check.own_names(outputs), np.atleast_1d(_check._as_numbers(outputs, "outputs"))
-    if names is not None and len(set(names)) < len(names):
-        raise ValueError(f"outputs has the same name twice among {list(names)}")
+    _check.distinct_names(names or (), "outputs")
     _check.same_length(theta, table, "parameters", "outputs")
     good = np.asarray(np.isfinite(table.reshape(len(table), -1)).all(1))
     if not good.any():

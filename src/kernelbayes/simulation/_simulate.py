@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _check
-from .._typing import Array, ArrayLike, RandomState
+from .._typing import ArrayLike, RandomState
 from .._warning import warn_user
 from ._runs import Runs, SimulationWarning
 
