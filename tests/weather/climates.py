@@ -161,7 +161,7 @@ FRAMES = {
     "frame": framed_as,
     "shuffled frame": lambda X, names: framed_as(X, names) if X.ndim == 1 else framed_as(X, names)[list(names)[::-1]],
     "frame without names": lambda X, names: framed_as(X, range(len(names))),
-    "frame of whole numbers": lambda X, names: framed_as(X, names).round().astype("Int64"),
+    "frame of whole numbers": lambda X, names: framed_as(np.clip(X, -1000, 1000), names).round().astype("Int64"),
     "frame of float32": lambda X, names: framed_as(X, names).astype("Float32"),
     "frame with other names": lambda X, names: framed_as(X, [f"other {name}" for name in names]),
     "frame with the same name twice": lambda X, names: framed_as(X, [names[0] for _ in names]),
@@ -391,6 +391,7 @@ def holds(value, word=""):
 
 POINTS, FLAT, UNIT, LABELS = Points(), Points(width=0), Points(low=0.0), Points(width=0, whole=True, dates=True)
 GAPPY, MEDIATOR = Points(gaps=True), Points(width=0, dates=True)
+OBJECTS = Points(width=0, whole=True, dates=True, gaps=True)
 NUMBER = Climate({"0.5": 0.5, "0.1": 0.1, "2": 2}, SINGLE, scaled=True)
 SHARE = Climate({"half": 0.5, "most": 0.9}, SINGLE | {"one": 1, "none": 0}, scaled=True)
 COUNT = Climate({"3": 3, "2": 2}, SINGLE)

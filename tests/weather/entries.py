@@ -22,6 +22,7 @@ from climates import (
     LABELS,
     MEDIATOR,
     NUMBER,
+    OBJECTS,
     ODD_DISTRIBUTIONS,
     ODD_FUNCTIONS,
     ODD_KERNELS,
@@ -144,7 +145,7 @@ def precomputed(matrix=Points(width=12), X=Points(width=0, whole=True)):
 
 
 @entry
-def function_kernel(function=Climate({"equal": lambda a, b: float(np.all(a == b))}, OF_TWO, but=("class",)), X=LABELS):
+def function_kernel(function=Climate({"equal": lambda a, b: float(np.all(a == b))}, OF_TWO, but=("class",)), X=OBJECTS):
     return kb.FunctionKernel(function).gram(X)
 
 
@@ -654,7 +655,7 @@ def fields(
         parameters=GOOD[: len(outputs)],
         outputs=outputs,
         method="rejection",
-        epsilon=9.0,
+        epsilon=1e3,
         epsilon_kernel=kernel,
         random_state=0,
     )

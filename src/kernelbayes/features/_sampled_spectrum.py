@@ -77,6 +77,8 @@ class SampledSpectrum(Spectrum):
     @property
     def dimension(self) -> int:
         """Number of columns of a point."""
+        if self.pool.ndim != 2:
+            raise ValueError("points are no vectors, so that they have no columns")
         return self.pool.shape[1]
 
     def integrals(self) -> Array:
