@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from . import _check
 from ._linalg import Dense
@@ -67,11 +67,24 @@ def _validated(estimator: Any, X: Any, **how: Any) -> Array:
     """Vectors as scikit-learn has them, which keeps the names of columns; it sees neither masks nor dates."""
     _check.no_dates(X, "X")
     _check.distinct_names(_check.column_names(X) or (), "X")
-    try:
+    with _text_named("X"):
         return validate_data(estimator, X, dtype=np.float64, **how)
+
+
+def check_targets(y: Any) -> Array:
+    """Targets (n,) or (n, p) as scikit-learn has them."""
+    with _text_named("y"):
+        return check_array(_check.no_dates(y, "y"), dtype="numeric", ensure_2d=False, input_name="y")
+
+
+@contextmanager
+def _text_named(name: str) -> Iterator[None]:
+    """Say where the text is that scikit-learn cannot read."""
+    try:
+        yield
     except ValueError as error:
         if "could not convert string" in str(error):
-            raise ValueError("X holds text that cannot be read as numbers") from None
+            raise ValueError(f"{name} holds text that cannot be read as numbers") from None
         raise
 
 

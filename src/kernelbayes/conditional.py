@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from . import _check
 from ._estimator import (
@@ -20,6 +20,7 @@ from ._estimator import (
     check_kinds,
     check_points,
     check_sample,
+    check_targets,
     columns_in_order,
     one_point,
 )
@@ -161,7 +162,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         if self.target_kernel is None:
             if _check.no_dates(Y, "y").dtype.kind in "US":
                 raise ValueError("y holds strings; for labels pass target_kernel=kb.Delta()")
-            Y = check_array(Y, dtype="numeric", ensure_2d=False, input_name="y")
+            Y = check_targets(Y)
         self._vector_target = np.ndim(Y) == 1
         Y = _check.vectors(Y, "Y") if self.target_kernel is None else self.target_kernel._check(Y, "Y")
         _check.same_length(X, Y, "X", "Y")

@@ -96,7 +96,7 @@ class OneHot(Recipe):
         if not isinstance(kernel, Delta):
             raise ValueError(f"one-hot features represent the kernel kb.Delta(), not {type(kernel).__name__}")
         if X.ndim == 2 and X.shape[1] != 1:
-            raise ValueError(f"one-hot features take one column of labels, got {X.shape[1]}")
+            raise ValueError(f"one-hot features take one column of labels, but X has {X.shape[1]}")
         try:
             classes = np.unique(X)
         except TypeError:
