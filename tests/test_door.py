@@ -129,7 +129,7 @@ def test_masks_and_dates_are_no_numbers(call):
 
 
 def test_masks_are_found_in_lists():
-    for value in (list(masked(X)), [list(row) for row in masked(X)], tuple(masked(X).tolist())[:7] + (np.ma.masked,)):
+    for value in (list(masked(X)), [list(row) for row in masked(X)], (*X.tolist()[:7], np.ma.masked)):
         with pytest.raises(ValueError, match=r"masked value|rows of different lengths"):
             conditional().fit(value, Y)
     with pytest.raises(ValueError, match="observations has 1 masked value"):
@@ -144,7 +144,7 @@ def test_an_array_in_which_nothing_is_masked_is_an_array():
 @pytest.mark.parametrize("value", [np.timedelta64(2, "s"), np.datetime64("2026-01-01"), DAY])
 def test_a_date_is_no_setting(value):
     for call in (lambda: kb.Subspace(value), lambda: kb.Gaussian(value), lambda: PRIOR.sample(value)):
-        with pytest.raises(ValueError, match="must be a whole number|lengthscale holds dates"):
+        with pytest.raises(ValueError, match=r"must be a whole number|lengthscale holds dates"):
             call()
     with pytest.raises(ValueError, match="random_state must be a whole number"):
         PRIOR.sample(2, value)
@@ -407,7 +407,7 @@ def test_what_a_simulator_returns_goes_by_name(pandas):
 
 
 def test_names_of_an_integral_are_those_of_its_distribution(frame):
-    with pytest.raises(ValueError, match="names are .* where distribution has the names b, a"):
+    with pytest.raises(ValueError, match=r"names are .* where distribution has the names b, a"):
         kb.integrate(lambda a, b: a, frame(X)[["b", "a"]], 4, kernel=K, learn=False, names=["a", "b"])
 
 

@@ -73,8 +73,9 @@ def _validated(estimator: Any, X: Any, **how: Any) -> Array:
 
 def check_targets(y: Any) -> Array:
     """Targets (n,) or (n, p) as scikit-learn has them."""
+    _check.no_dates(y, "y")
     with _text_named("y"):
-        return check_array(_check.no_dates(y, "y"), dtype="numeric", ensure_2d=False, input_name="y")
+        return check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
 
 
 @contextmanager

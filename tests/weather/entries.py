@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import equinox as eqx
+import matplotlib.pyplot as pyplot
 import numpy as np
 from climates import (
     COUNT,
@@ -1021,3 +1022,23 @@ def learned_features(
         random_state=0,
     )
     return list(found.history.values()), found.fit(found.kernel, X).transform(X__new)
+
+
+@entry
+def plots(X=Points(width=2), X__new=Points(width=2, like="X"), y=LABELS, truth=PARAMETERS, x=Points(width=2, like="X")):
+    model = kb.ConditionalEmbeddingClassifier(K, reg=0.1, learn=None).fit(X, y)
+    gp = kb.TaskTransformedGP(K, K, noise=0.1, mediator_noise=0.1, learn=None).fit(
+        X, GOOD[:, 0], GOOD[:, 0], GOOD[:, 1]
+    )
+    posterior = kb.infer(
+        prior=PRIOR, observed=0.2, parameters=GOOD, outputs=GOOD.sum(1), method="rejection", epsilon=2.0
+    )
+    track = kb.Track(GOOD, np.full((12, 12), 1 / 12), K, names=("a", "b"))
+    model.plot_map(X__new, y, resolution=4)
+    model.plot_calibration(X__new, y)
+    posterior.plot(truth[:1])
+    track.plot(truth)
+    figure = gp.plot(x, resolution=4)
+    limits = figure.axes[0].get_xlim()
+    pyplot.close("all")
+    return limits

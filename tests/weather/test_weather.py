@@ -8,8 +8,8 @@ weather of each argument, from which the input is built, so that the line that a
     run("mmd", tall=12, wide=2, X="times 1e-200, float32", Y="fair")
 
 A case ends in a *result*, is *refused*, is *moot* where the entry itself could make nothing of the input, or has *failed*: a
-result that is not finite, or that was got from a mask, a date or a gap as if it were a number, or that changed with the order
-of columns that have names; an error that the library did not mean to raise, or that names no argument; too much time.
+result that is not finite, or that was got from a mask, a date or a gap as if it were a number, or that changed with the
+order of columns that have names; an error that the library did not mean to raise, or that names no argument; too much time.
 
 The suite tries a few cases of each entry. `python tests/weather/test_weather.py --calls 50000` shares so many out among the
 entries, goes on after failures, and counts them; `--entry mmd` keeps to one entry, `--seed` takes others. What runs is
@@ -212,7 +212,7 @@ def shown(name, case):
 
 
 SLOW = ("infer", "infer_settings", "quadrature", "integrate", "classifier_network", "learned_features")
-SLOW += ("task_gp_chosen", "conditional_chosen", "bayes_chosen", "classifier_chosen", "sparse_learned")
+SLOW += ("plots", "task_gp_chosen", "conditional_chosen", "bayes_chosen", "classifier_chosen", "sparse_learned")
 KINDS = ("result", "refused", "moot", "failed")
 SETTINGS = hypothesis.settings(
     derandomize=True,
@@ -232,6 +232,58 @@ def test_bad_weather(name):
         assert kind != "failed", f"{shown(name, case)}\n{why}"
 
     tried()
+
+
+# Arguments by which data comes in, and what only the library itself calls, or makes of what it has checked.
+DATA = {"X", "Y", "y", "Z", "x", "theta", "truth", "points", "weights", "observations", "states", "controls", "control"}
+DATA |= {
+    "observed",
+    "observation",
+    "parameters",
+    "outputs",
+    "candidates",
+    "initial",
+    "times",
+    "numerator",
+    "z",
+    "z_task",
+}
+DATA |= {"denominator", "sample_weight", "prior", "coefficients", "matrix", "V", "f", "g", "simulator", "transition"}
+INSIDE = {"on_atoms", "stretch", "bind", "of", "Belief", "TrackDiagnostics", "Posterior", "Posteriors", "ConvNet"}
+INSIDE |= {"ParameterPosterior", "PredictiveCheck", "QuadratureRule", "Integral", "Runs", "Failure"}
+
+
+def test_every_call_that_takes_data_is_among_the_entries():
+    written = (HERE / "entries.py").read_text()
+    page = (HERE.parent / "public_api.txt").read_text()
+    missing = []
+    for path, given in re.findall(r"^(?:class )?kernelbayes\.([\w.]+)\((.*)\)$", page, re.MULTILINE):
+        name = path.split(".")[-1]
+        if DATA & set(re.findall(r"\w+", given)) and name not in INSIDE and not re.search(rf"\.{name}\(", written):
+            missing.append(path)
+    assert not missing
+
+
+@pytest.mark.parametrize("hidden", ["masked", "dates of NumPy as objects", "NaN"])
+def test_what_slips_in_is_a_failure(hidden, monkeypatch):
+    """The sweep itself: an entry that takes anything for numbers fails."""
+    monkeypatch.setitem(ENTRIES, "careless", lambda X=Points(): np.nan_to_num(np.asarray(X).astype(float)).sum())  # noqa: B008
+    assert outcome("careless", 12, 2, X="fair") == ("result", None)
+    kind, why = outcome("careless", 12, 2, X=hidden)
+    assert kind == "failed"
+    assert why.endswith("in X was taken for numbers")
+
+
+@pytest.mark.skipif(not FRAMES, reason="needs pandas")
+def test_what_is_read_by_its_place_is_a_failure(monkeypatch):
+    def careless(X=Points(), Y=Points(like="X")):  # noqa: B008
+        return np.asarray(X) @ np.asarray(Y).T
+
+    monkeypatch.setitem(ENTRIES, "careless", careless)
+    assert outcome("careless", 12, 2, X="frame", Y="frame") == ("result", None)
+    kind, why = outcome("careless", 12, 2, X="frame", Y="shuffled frame")
+    assert kind == "failed"
+    assert why.startswith("columns were swapped")
 
 
 @pytest.mark.parametrize("name", ENTRIES)
