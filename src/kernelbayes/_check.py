@@ -172,8 +172,11 @@ def objects(value: Any, name: str) -> Array:
         return _not_empty(value, name)
     if isinstance(value, (str, bytes, dict, set)) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0:
         raise ValueError(f"{name} must be a list of objects, got {type(value).__name__}")
+    if column_names(value) is not None:  # going through a data frame gives names
+        value = table(value, name)
     array = np.empty(len(value), dtype=object)
-    array[:] = list(value)
+    for i, each in enumerate(value):
+        array[i] = each
     return _not_empty(array, name)
 
 

@@ -80,9 +80,10 @@ def check_targets(y: Any) -> Array:
 
 @contextmanager
 def _text_named(name: str) -> Iterator[None]:
-    """Say where the text is that scikit-learn cannot read."""
+    """Say where the text is that scikit-learn cannot read; its look for infinities overflows on large numbers."""
     try:
-        yield
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
     except ValueError as error:
         if "could not convert string" in str(error):
             raise ValueError(f"{name} holds text that cannot be read as numbers") from None

@@ -604,7 +604,7 @@ def infer(
 
 
 ONE = {"s": 0.3, "t": -0.2}
-ROWS = {"named": ONE, "named in another order": dict(reversed(ONE.items())), "in order": [0.3, -0.2]}
+ROWS = {"named": ONE, "named in another order": dict(reversed(ONE.items()))}
 ODD_ROWS = {
     "lacks one": {"s": 0.3},
     "other names": {"u": 0.3, "v": 0.2},

@@ -130,7 +130,7 @@ def complaint(error, args):
         "simulations",
         "weights",
     }
-    names |= {"file", "folder", "points", "prior", "observations", "epsilon", "statistics"}
+    names |= {"file", "folder", "points", "prior", "observations", "epsilon", "statistics", "scale", "parameters"}
     if not any(re.search(rf"\b{name}\b", str(error), re.IGNORECASE) for name in names):
         return "names no argument"
     return None

@@ -66,7 +66,7 @@ class CrossCovariance:
             self.coefficients = _check.weights(coefficients, "coefficients", len(self.x))
             total = float(self.coefficients.sum())
             if centred and abs(total) <= 1e-10 * np.abs(self.coefficients).sum():
-                raise ValueError(f"the coefficients sum to {total:.3g}, so there is no mean to centre on")
+                raise ValueError(f"the coefficients, or weights, sum to {total:.3g}, so there is no mean to centre on")
         self.centred, self.features = centred, check_recipe(features)
 
     def _times(self, V: Array) -> Array:
