@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -332,11 +333,22 @@ def _by_rows(logpdf: Callable[[Array], Any]) -> Callable[[Array], Array]:
 def _of_sampler(sampler: Any, names: Sequence[str] | None) -> tuple[list[Block], list[str]]:
     if not callable(sampler):
         raise ValueError(f"sampler must be a function of (n, rng), got {type(sampler).__name__}")
-    pool = read_draws(sampler(POOL, np.random.default_rng(0)), POOL, None)
+    drawn = sampler(POOL, np.random.default_rng(0))
+    own = _check.own_names(drawn)
+    if own is not None:
+        names = own if names is None else names
+        sampler = functools.partial(_by_name, sampler, tuple(names))
+        drawn = _check.by_name(drawn, names, "what the prior's sampler returned")
+    pool = read_draws(drawn, POOL, None)
     labels = [f"theta_{i}" for i in range(pool.shape[1])] if names is None else list(names)
     if len(labels) != pool.shape[1]:
         raise ValueError(f"names has {len(labels)} names where the sampler draws {pool.shape[1]} columns")
     return [Drawn(pool, sampler)], labels
+
+
+def _by_name(sampler: Callable[..., Any], names: tuple[str, ...], n: int, rng: np.random.Generator) -> Any:
+    """Draws in a data frame, with their columns in the order of the parameters."""
+    return _check.by_name(sampler(n, rng), names, "what the prior's sampler returned")
 
 
 def _draws(block: Block, n: int, rng: np.random.Generator) -> Array:
