@@ -91,7 +91,7 @@ def _as_numbers(value: Any, name: str) -> Array:
     if np.iscomplexobj(array):
         raise ValueError(f"{name} holds complex numbers; real ones were wanted")
     if array.dtype == object and any(type(v).__name__ == "NAType" for v in array.flat):
-        array = np.where([_is_missing(v) for v in array.flat], None, array.ravel()).reshape(array.shape)
+        array = np.array([None if _is_missing(v) else v for v in array.flat], dtype=object).reshape(array.shape)
     try:
         with np.errstate(over="ignore"):  # wider numbers that become infinite are refused as such
             return array.astype(np.float64, copy=False)
@@ -292,8 +292,8 @@ def positive(value: Any, name: str, *, smallest: float = SMALLEST, largest: floa
 def scalar(value: Any, name: str) -> float:
     """One finite real number."""
     # a Decimal does not mix with floats, wherever the setting is used as it was given
-    strange = isinstance(value, (str, bytes, dict, set, decimal.Decimal)) or _is_date(value)
-    if strange or np.ndim(value) != 0 or np.iscomplexobj(value):
+    strange = isinstance(value, (str, bytes, dict, set, decimal.Decimal))
+    if strange or _is_date(value) or np.ndim(value) != 0 or np.iscomplexobj(value):
         raise ValueError(f"{name} must be one number, got {_shown(value)}")
     try:
         number = math.nan if _count_masked(value) else float(value)

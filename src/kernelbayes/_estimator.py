@@ -63,7 +63,7 @@ def check_sample(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
     return _checked(X, kernel)
 
 
-def _validated(estimator: Any, X: Any, **how: Any) -> Array:
+def _validated(estimator: Any, X: Any, **how: Any) -> Any:
     """Vectors as scikit-learn has them, which keeps the names of columns; it sees neither masks nor dates."""
     _check.no_dates(X, "X")
     _check.distinct_names(_check.column_names(X) or (), "X")
