@@ -31,14 +31,14 @@ _MOST = 10**8
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
-def _refuse_sparse(value: Any, name: str) -> None:
+def refuse_sparse(value: Any, name: str) -> None:
     if hasattr(value, "toarray"):
         raise ValueError(f"{name} is a sparse matrix, which is not supported; pass {name}.toarray()")
 
 
 def table(value: Any, name: str) -> Array:
     """An array of any type and shape, or a ValueError that says why it cannot be one."""
-    _refuse_sparse(value, name)
+    refuse_sparse(value, name)
     if hasattr(value, "__next__"):
         raise ValueError(f"{name} is an iterator, which can be read only once; pass list({name})")
     refuse_masked(value, name)
@@ -166,7 +166,7 @@ def labels(value: Any, name: str) -> Array:
 
 def objects(value: Any, name: str) -> Array:
     """Any Python objects as a 1-d object array, so that they can be counted and indexed like points."""
-    _refuse_sparse(value, name)
+    refuse_sparse(value, name)
     refuse_masked(value, name)
     if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
         return _not_empty(value, name)

@@ -51,6 +51,7 @@ K = kb.Gaussian(1.0)
 LIKE_X, LIKE_POINTS, LIKE_STATES = Points(like="X"), Points(like="points"), Points(like="states")
 PARAMETERS = Points(width=2, names=("a", "b"))
 LABELS_AS_NUMBERS, LIKE_LOCATIONS = Points(width=2), Points(width=2, like="locations")
+ONE_LIKE_X = Points(tall=1, like="X")
 TRUTH = Points(width=2, names=("s", "t"), gaps=True)
 ENTRIES = {}
 
@@ -172,7 +173,7 @@ def kernel_algebra(X=POINTS, scale=NUMBER, column=Climate({"first": 0, "second":
 
 @entry
 def matmul(X=POINTS, Y=LIKE_X, V=POINTS, kernel=KERNEL):
-    return kernel.matmul(X, Y, V) if isinstance(kernel, kb.Kernel) else 0.0
+    return (kernel if isinstance(kernel, kb.Kernel) else K).matmul(X, Y, V)
 
 
 @entry
@@ -481,7 +482,7 @@ def bayes_filter_chosen(
 
 @entry
 def stepwise(
-    observation=Points(width=2, gaps=True, names=("a", "b")),
+    observation=Points(width=2, tall=1, gaps=True, names=("a", "b")),
     initial=Points(width=2, names=("s", "t")),
     times=Points(width=0, dates=True, gaps=True),
 ):
@@ -767,7 +768,7 @@ def classifier_in_chunks(X=POINTS, y=LABELS, X__new=LIKE_X, y__new=LABELS, sampl
 
 
 @entry
-def conditional_on_mixed_columns(X=POINTS, X__new=LIKE_X, Y=FLAT, x=LIKE_X, q=SHARE):
+def conditional_on_mixed_columns(X=POINTS, X__new=LIKE_X, Y=FLAT, x=ONE_LIKE_X, q=SHARE):
     kernel = K.on(0) * kb.Delta().on(1) + 0.5 * K.on(0)
     model = kb.ConditionalEmbedding(kernel, reg=0.1, random_state=0).fit(X, Y)
     one = x.iloc[0] if hasattr(x, "iloc") and x.ndim == 2 else x[:1]
@@ -837,7 +838,7 @@ def deconditional(
 
 
 @entry
-def mediated_by_tables(X=POINTS, Y=Points(dates=True), Y_task=Points(like="Y", dates=True), x=LIKE_X):
+def mediated_by_tables(X=POINTS, Y=Points(dates=True), Y_task=Points(like="Y", dates=True), x=ONE_LIKE_X):
     model = kb.DeconditionalEmbedding(K, K, reg=0.1, task_reg=0.1, learn=None).fit(X, Y, Y_task)
     one = x.iloc[0] if hasattr(x, "iloc") and x.ndim == 2 else x[0]
     return model.embed(one).weights

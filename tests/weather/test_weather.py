@@ -106,7 +106,9 @@ def complaint(error, args):
     ):
         return None  # its own validation
     home = str(Path(kb.__file__).parent)
-    if Path(frames[-1].filename).parent == HERE:
+    if Path(frames[-1].filename).parent == HERE or any(
+        Path(frame.filename).parent == HERE and frame.name == "<lambda>" for frame in frames
+    ):
         return None  # a mistake in the user's function is the user's to see
     if isinstance(error, FileNotFoundError) and "path" in args:
         return None
@@ -130,7 +132,7 @@ def complaint(error, args):
         "simulations",
         "weights",
     }
-    names |= {"file", "folder", "points", "prior", "observations", "epsilon", "statistics", "scale", "parameters"}
+    names |= {"file", "folder", "points", "prior", "observations", "epsilon", "statistics", "scale", "parameters", "X"}
     if not any(re.search(rf"\b{name}\b", str(error), re.IGNORECASE) for name in names):
         return "names no argument"
     return None

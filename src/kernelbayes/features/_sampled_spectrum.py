@@ -51,6 +51,8 @@ class SampledSpectrum(Spectrum):
         self.weights = _check.weights(weights, "weights", len(self.pool))
         if (self.weights < 0).any():
             raise ValueError("weights of a pool must not be negative: points are drawn by them")
+        if self.weights.sum() < _check.SMALLEST:
+            raise ValueError(f"weights of a pool are probabilities, but they sum to {self.weights.sum():.3g}")
         recipe = default_recipe(len(self.pool)) if features is None else features
         self.features, gram = factored(*recipe._fit(kernel, self.pool, _check.generator(random_state)))
         # a pool is held whole: it is drawn from

@@ -100,7 +100,7 @@ class Observing:
         dims = getattr(value, "ndim", None)  # that of NumPy itself is a function
         if isinstance(value, (float, int, np.generic)) or (isinstance(dims, int) and dims < self._point_dims):
             value = np.reshape(value, (1,) * self._point_dims)
-        rows: Any = [value] if np.ndim(value) <= self._point_dims else value
+        rows: Any = [value] if _check.dimensions(value, "observation") <= self._point_dims else value
         if len(rows) != 1:
             raise ValueError(f"step takes one observation, got {len(rows)}; `filter` takes many")
         return rows

@@ -224,6 +224,7 @@ def numbered(states: Any, controls: Any) -> Any:
 
 
 def _one_numbered(states: Any, controls: Any, where: str) -> Array:
+    _check.refuse_sparse(states, f"states{where}")
     if not hasattr(states, "__len__") or getattr(states, "ndim", 1) == 0:
         raise ValueError(f"states{where} must be a table of rows, got {states!r}")
     times = np.arange(len(states), dtype=np.float64)[:, None]

@@ -280,6 +280,8 @@ def _given_runs(prior: Prior, parameters: Any, outputs: Any) -> Runs:
         raise ValueError("parameters and outputs belong together: the rows of one are those of the other")
     theta = prior._read(parameters, "parameters")
     if isinstance(outputs, dict):
+        if not outputs:
+            raise ValueError("outputs is an empty dict")
         names, columns = tuple(outputs), [_check._as_numbers(v, f"outputs[{n!r}]") for n, v in outputs.items()]
         for name, column in zip(names, columns, strict=True):
             _check.same_length(theta, np.atleast_1d(column), "parameters", f"outputs[{name!r}]")
