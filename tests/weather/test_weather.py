@@ -110,6 +110,8 @@ def complaint(error, args):
         Path(frame.filename).parent == HERE and frame.name == "<lambda>" for frame in frames
     ):
         return None  # a mistake in the user's function is the user's to see
+    if isinstance(error, TypeError) and "<lambda>() takes" in str(error):
+        return None  # and so is one that takes other arguments
     if isinstance(error, FileNotFoundError) and "path" in args:
         return None
     if not isinstance(error, (ValueError, TypeError)) and type(error).__name__ not in NAMES_OF_OURS:
