@@ -530,7 +530,7 @@ def monte_carlo_filter(
 
 
 @entry
-def track(points=Points(width=2), weights=Points(width=12), level=SHARE, truth=TRUTH, q=SHARE, n=COUNT, times=LABELS):
+def track(points=Points(width=2), weights=Points(width=12), level=SHARE, truth=TRUTH, q=SHARE, n=COUNT, times=OBJECTS):
     found = kb.Track(points, shares(weights), K, times=times, names=("s", "t"))
     score = found.score(truth, level)
     return (
