@@ -31,6 +31,7 @@ from .embeddings import (
     Weighted,
     mean_coordinates,
     read_weighted,
+    sample_in_order,
 )
 from .embeddings._weighted import effective_sizes, negative_masses
 from .features import (
@@ -183,10 +184,11 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         check_kinds(self, kernel=Kernel, latent_kernel=Kernel, features=Recipe, latent_features=Recipe)
 
     def _check_pairs(self, X: Any, Z: Any) -> tuple[Array, Array]:
+        self._input_names = _check.column_names(X), _check.column_names(Z)
         self._point_dims = _check.dimensions(X, "X") - 1  # of one observation: a flat X has numbers, a table has rows
         kernel, latent = kernel_for(self.features, self.kernel), kernel_for(self.latent_features, self.latent_kernel)
         for value, name, given, setting in ((X, "X", kernel, "kernel"), (Z, "Z", latent, "latent_kernel")):
-            if given is None and np.asarray(value).dtype.kind in "US":
+            if given is None and _check.table(value, name).dtype.kind in "US":
                 raise ValueError(f"{name} holds text; for labels pass {setting}=kb.Delta()")
         X = _check.vectors(X, "X") if kernel is None else kernel._check(X, "X")
         Z = _check.vectors(Z, "Z") if latent is None else latent._check(Z, "Z")
@@ -300,6 +302,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         return several[0] if one else several
 
     def _check_observed(self, observed: Any) -> tuple[Array, bool]:
+        observed = _check.row_by_name(observed, self._column_names(0), "observed")
         if np.ndim(observed) == 0 and self._point_dims == 1 and self.X_.shape[1:] == (1,):
             observed = [observed]
         dims = np.ndim(observed)
@@ -312,13 +315,19 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         wide = np.shape(observed)[0 if one else 1 :]
         if self.X_.ndim == 2 and self._point_dims == 1 and wide != self.X_.shape[1:]:
             raise ValueError(f"observed has {wide[0]} columns where X had {self.X_.shape[1]}")
-        x = self.kernel_._check(np.asarray(observed)[None] if one else observed, "observed")
+        x = self.kernel_._check(_check.table(observed, "observed")[None] if one else observed, "observed")
         if x.shape[1:] != self.X_.shape[1:]:
             raise ValueError(f"observed has rows of shape {x.shape[1:]} where X had {self.X_.shape[1:]}")
         return x, one
 
+    def _column_names(self, which: int) -> tuple[str, ...] | None:
+        """Names of the columns of X (0) or Z (1), where they had any; models of older versions do not tell."""
+        names = getattr(self, "_input_names", None)
+        return None if names is None or names[which] is None else tuple(names[which])
+
     def _read_prior(self, prior: Any) -> Weighted:
         """Points with weights that sum to one, whatever the prior was given as."""
+        prior = sample_in_order(prior, self._column_names(1), "prior")
         with warnings.catch_warnings():  # samples where there is no closed form are good enough here
             warnings.simplefilter("ignore", UserWarning)
             rng = np.random.default_rng(self._seed)

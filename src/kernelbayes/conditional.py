@@ -11,10 +11,19 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from . import _check
-from ._estimator import HoldsGram, MultiOutput, check_kinds, check_points, check_sample
+from ._estimator import (
+    HoldsGram,
+    MultiOutput,
+    check_kinds,
+    check_points,
+    check_sample,
+    check_targets,
+    columns_in_order,
+    one_point,
+)
 from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import (
@@ -25,6 +34,7 @@ from .embeddings import (
     evaluate_function,
     mean_coordinates,
     quantiles,
+    sample_in_order,
     share_seen,
     tails,
     tell_outside,
@@ -150,9 +160,9 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         if Y is None:
             raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None")
         if self.target_kernel is None:
-            if _check.table(Y, "y").dtype.kind in "US":
+            if _check.no_dates(Y, "y").dtype.kind in "US":
                 raise ValueError("y holds strings; for labels pass target_kernel=kb.Delta()")
-            Y = check_array(Y, dtype="numeric", ensure_2d=False, input_name="y")
+            Y = check_targets(Y)
         self._vector_target = np.ndim(Y) == 1
         Y = _check.vectors(Y, "Y") if self.target_kernel is None else self.target_kernel._check(Y, "Y")
         _check.same_length(X, Y, "X", "Y")
@@ -236,10 +246,8 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
     def embed(self, x: ArrayLike) -> MeanEmbedding:
         """The embedding of y at one point x, given as (d,) or (1, d)."""
         check_is_fitted(self)
-        if hasattr(self, "n_features_in_") or self.X_.ndim > 2:
-            x = np.asarray(x)
-            x = x[None] if x.ndim == self.X_.ndim - 1 else x
-        weights = self._weights(x)
+        with columns_in_order():
+            weights = self._weights(one_point(self, x))
         if len(weights) != 1:
             raise ValueError(f"embed takes one point, got {len(weights)}; use weights, expect or predict for several")
         return MeanEmbedding(self.Y_, weights[0], self.target_kernel_)
@@ -310,6 +318,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         check_is_fitted(self)
         if not isinstance(prior, Embedding):
             raise ValueError(f"prior must be an embedding on x, such as kb.MeanEmbedding, got {type(prior).__name__}")
+        self._check_names(prior)
         pushed = sum_rule.push(self._gram, self.factor_, mean_coordinates(self.features_, Weighted.of(prior)))
         total = prior.weights.sum() if isinstance(prior, MeanEmbedding) else 1.0
         return MeanEmbedding(self.Y_, self._complete(pushed, total), self.target_kernel_)
@@ -328,7 +337,12 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
             coefficients = self._complete(joint.T, weights[:, None]).T
         return CrossCovariance(self.Y_, x, self.target_kernel_, self.kernel_, coefficients=coefficients, centred=False)
 
+    def _check_names(self, prior: Embedding) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        sample_in_order(prior, None if names is None else tuple(names), "prior")
+
     def _prior(self, prior: MeanEmbedding) -> tuple[Array, Array]:
         if not isinstance(prior, MeanEmbedding):
             raise ValueError(f"prior must be a kb.MeanEmbedding on x, got {type(prior).__name__}")
+        self._check_names(prior)
         return self.features_._coordinates(self._points(prior.points)), prior.weights

@@ -7,7 +7,7 @@ from ._mean import Embedding, MeanEmbedding, evaluate_function
 from ._operators import Covariance, CrossCovariance
 from ._permutation import TestResult, hsic, hsic_test, mmd, mmd_test
 from ._posterior import Posterior, Posteriors
-from ._reading import Weighted, mean_coordinates, read_weighted
+from ._reading import Weighted, mean_coordinates, read_weighted, sample_in_order
 from ._sampling import herd_subset, resample
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "quantiles",
     "read_weighted",
     "resample",
+    "sample_in_order",
     "share_seen",
     "tails",
     "tell_outside",

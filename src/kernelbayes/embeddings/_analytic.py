@@ -147,11 +147,11 @@ def embed(
         >>> kb.embed(stats.uniform(0, 1), kb.Brownian()).norm() ** 2  # the integral of min(x, y) over the unit square
         0.33333333333333...
     """
+    count, rng = _check.count(n, "n", at_least=2), _check.generator(random_state)
     try:
         return AnalyticEmbedding(distribution, kernel)
     except NoClosedFormError as reason:
-        count = _check.count(n, "n", at_least=2)
-        points = _draw(distribution, count, _check.generator(random_state))
+        points = _draw(distribution, count, rng)
         embedding = MeanEmbedding(points, kernel=kernel)
         spread = float(kernel._diag(embedding.points).mean()) - embedding._inner(embedding)
         warn_user(

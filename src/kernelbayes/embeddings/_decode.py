@@ -125,7 +125,7 @@ class Decoding:
         several (see `docs/guide/decoding.md`). Kanagawa (2016), equation 5.28.
         """
         points, w = self._vectors()
-        X = _check.vectors(X, "X", width=points.shape[1])
+        X = _check.vectors(_check.by_name(X, getattr(self, "_columns", None), "X"), "X", width=points.shape[1])
         h = self._bandwidths(points, w, bandwidth)
         values = matmul(Gaussian(h), X, points, w) / np.prod(np.sqrt(2 * np.pi) * h)
         return np.maximum(values, 0.0)

@@ -43,6 +43,7 @@ def _result(statistic: float, null: Array) -> TestResult:
 
 
 def _two_samples(X: ArrayLike, Y: ArrayLike, kernel: Kernel | None) -> tuple[Array, Array, Kernel]:
+    Y = _check.alike(Y, X, "Y")
     if kernel is None:
         X, Y = _check.vectors(X, "X"), _check.vectors(Y, "Y")
         if X.shape[1] != Y.shape[1]:

@@ -29,7 +29,7 @@ from ._observing import Observing
 from ._particles import Now, ParticleRecursion, ParticleRun, Particles
 from ._recursion import Observed, Settings
 from ._samplers import BACKENDS, Sampler, arguments, draw_initial, try_out
-from ._sequences import numbered, read_log
+from ._sequences import column_names, in_order, numbered, read_log
 from ._track import Track, TrackDiagnostics
 from ._tuning import Given, candidate, choose, folds
 from ._walks import walks
@@ -162,10 +162,12 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         self._check_settings()
         rng = _check.generator(self.random_state)
         self._seed = int(rng.integers(2**31))
+        names = tuple(map(column_names, (observations, states, controls)))
+        states = in_order(states, names[1], "states")
         training = read_log(
-            observations,
+            in_order(observations, names[0], "observations"),
             states,
-            numbered(states, controls),
+            numbered(states, in_order(controls, names[2], "controls")),
             None,
             kernel_for(self.features, self.kernel),
             kernel_for(self.latent_features, self.latent_kernel),
@@ -175,6 +177,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         log = Log(training.log.observations, training.log.points, rows, rows, None)  # no transition is learned
         for earlier in ("_recursion_cache", "_reach_cache", "_now"):
             self.__dict__.pop(earlier, None)
+        self.observation_names_, self.state_names_, self.control_names_ = names
         assert training.controls is not None
         self._choose(log, training.lengths, training.controls, ordered)
         self.observations_, self.points_ = self._reduced(log)[:2]
@@ -285,7 +288,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         else:
             rng, time = now.rng, now.time + 1
             (cloud,) = recursion.sources([now.cloud], now.found, now.observed)
-            cloud = recursion.moved(cloud, self._at([time], None if control is None else [control])[0], rng)
+            cloud = recursion.moved(cloud, self._at([time], self._one_control(control))[0], rng)
         found = recursion.advance(recursion.prior([cloud]), f, observed)
         self._now = Now(cloud, found, observed, rng, time)
         return self._belief(found, bool(observed[0]), float(novelty[0]))
@@ -332,6 +335,11 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             self._recursion_cache = self._recursion_of(log, settings)
         return self._recursion_cache
 
+    def _one_control(self, control: Any) -> Any:
+        """A control as a table of one row."""
+        row = _check.row_by_name(control, getattr(self, "control_names_", None), "control")
+        return row if row is None or _check.column_names(row) is not None else [row]
+
     def _at(self, times: ArrayLike, controls: Any) -> Array:
         """Rows (T, 1 + c) of times and controls."""
         times = np.asarray(times, dtype=np.float64)[:, None]
@@ -339,7 +347,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             return times
         if not self._recursion.sampler.takes_control:
             raise ValueError("transition takes no control, but controls were given")
-        U = _check.vectors(controls, "controls")
+        U = _check.vectors(_check.by_name(controls, getattr(self, "control_names_", None), "controls"), "controls")
         if len(U) != len(times):
             raise ValueError(f"controls has {len(U)} rows where {len(times)} were wanted")
         return np.concatenate([times, U], axis=1)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import _check
 from .._estimator import DERIVED
 from .._typing import Array
-from ..embeddings import Reach, Weighted, read_weighted
+from ..embeddings import Reach, Weighted, read_weighted, sample_in_order
 from ..kernels import Kernel
 from ._sequences import in_order, rows_of, several
 
@@ -76,6 +77,7 @@ class Observing:
         """A belief about the first state as points with weights, whatever it was given as."""
         with warnings.catch_warnings():  # samples where there is no closed form are good enough here
             warnings.simplefilter("ignore", UserWarning)
+            initial = sample_in_order(initial, self._names, "initial")
             read = read_weighted(initial, self.latent_kernel_, name="initial", draws=draws, rng=rng)
         if read.points.shape[1:] != self.points_.shape[1:]:
             raise ValueError(
@@ -92,12 +94,13 @@ class Observing:
 
     def _one_row(self, observation: Any) -> list[Any]:
         """One observation as a table of one row."""
-        value = observation
+        value = _check.row_by_name(observation, getattr(self, "observation_names_", None), "observation")
         if value is None:
             return [None]
-        if isinstance(value, (float, int, np.generic)) or (hasattr(value, "ndim") and value.ndim < self._point_dims):
+        dims = getattr(value, "ndim", None)  # that of NumPy itself is a function
+        if isinstance(value, (float, int, np.generic)) or (isinstance(dims, int) and dims < self._point_dims):
             value = np.reshape(value, (1,) * self._point_dims)
-        rows: Any = [value] if np.ndim(value) <= self._point_dims else value
+        rows: Any = [value] if _check.dimensions(value, "observation") <= self._point_dims else value
         if len(rows) != 1:
             raise ValueError(f"step takes one observation, got {len(rows)}; `filter` takes many")
         return rows

@@ -318,7 +318,8 @@ class Track:
 
     def _check_truth(self, truth: ArrayLike) -> Array:
         X, _ = self._vectors()
-        found = _check._as_numbers(truth, "truth")
+        named = self.names != check_names(None, self.points)
+        found = _check._as_numbers(_check.by_name(truth, self.names if named else None, "truth"), "truth")
         found = found[:, None] if found.ndim == 1 else found
         if found.shape != (len(self), X.shape[1]):
             raise ValueError(f"truth has shape {np.shape(truth)} where {(len(self), X.shape[1])} was wanted")

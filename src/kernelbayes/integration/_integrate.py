@@ -130,6 +130,8 @@ def integrate(
     if store is not None and not isinstance(random_state, (int, np.integer)):
         seed = settled_seed(store, seed)
     own = names is None and source.names is not None
+    if not own and source.names is not None and tuple(names or ()) != source.names:
+        raise ValueError(f"names are {names!r} where distribution has the names {', '.join(source.names)}")
     plan.names = source.names if own else names
     options = {"executor": executor, "store": store, "timeout": timeout, "vectorised": bool(vectorised)}
     options |= {"progress": progress, "retry_failed": retry_failed, "by_points": True}
@@ -199,7 +201,7 @@ class _Plan:
         if nodes is None:
             nodes = "wide" if isinstance(source, QuantileSource) else "herding"
         elif not isinstance(nodes, str):
-            nodes = _check.vectors(nodes, "nodes", width=source.dimension)
+            nodes = _check.vectors(_check.by_name(nodes, source.names, "nodes"), "nodes", width=source.dimension)
         self.nodes, self.weights, self.features = nodes, weights, features
         draws = source.draw(1000, np.random.default_rng(0))
         self.start = np.asarray(lengthscale_of(draws, "distribution", per_column=True))

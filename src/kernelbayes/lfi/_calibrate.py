@@ -71,7 +71,7 @@ class Calibration:
         """Between which shares the coverage of right posteriors would lie, with probability `sure`."""
         from scipy import stats  # slow to import
 
-        n = len(self.ranks)
+        n, level = len(self.ranks), level_of(level)
         low, high = stats.binom.ppf([0.5 - 0.5 * sure, 0.5 + 0.5 * sure], n, level)
         return float(low / n), float(high / n)
 

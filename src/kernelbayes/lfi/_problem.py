@@ -92,6 +92,11 @@ class Problem:
         )
 
 
+def numbered(width: int) -> tuple[str, ...]:
+    """What outputs are called that have no names."""
+    return tuple(f"x{i}" for i in range(width))
+
+
 class OutOfBudget(Exception):
     """There are no more simulations to spend; methods end with what they have."""
 

@@ -1,7 +1,7 @@
 """One run of a simulator: its seed, its time limit, and its output read as numbers.
 
-This file and `_worker.py` are also loaded by worker processes on their own, without the rest of the library, so that a
-worker starts in a fifth of a second and not in several: they import nothing but the standard library and NumPy.
+This file, `_worker.py` and `_check.py` are also loaded by worker processes on their own, without the rest of the library,
+so that a worker starts in a fifth of a second and not in several: they import nothing but the standard library and NumPy.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from .. import _check
 
 # A reason is for reading: the rest of a long message helps nobody.
 _LONGEST_REASON = 400
@@ -214,18 +216,32 @@ class _Alarm:
 
 def read_output(value: Any, rows: int | None) -> tuple[tuple[str, ...] | None, np.ndarray]:
     """Names of the statistics, if there are any, and outputs (1, *shape), or (rows, *shape) of a whole batch."""
-    if not isinstance(value, Mapping):
+    named = _by_name(value, rows)
+    if named is None:
         return None, _leading_axis(_floats(value, "the simulator returned"), rows, "the simulator returned")
-    if not value:
+    if not named:
         raise Unreadable("the simulator returned an empty dict")
     columns = []
-    for name, entry in value.items():
+    for name, entry in named.items():
         column = _floats(entry, f"statistic {name!r} is")
         if column.ndim != (0 if rows is None else 1):
             wanted = "a number" if rows is None else "one number for each row"
             raise Unreadable(f"statistic {name!r} has shape {column.shape} where {wanted} was wanted")
         columns.append(_leading_axis(column, rows, f"statistic {name!r} has"))
-    return tuple(map(str, value)), np.stack(columns, axis=-1)
+    return tuple(map(str, named)), np.stack(columns, axis=-1)
+
+
+def _by_name(value: Any, rows: int | None) -> Mapping[Any, Any] | None:
+    """Statistics by their names: a dict, a row of a data frame, or of a whole batch a data frame; None of other outputs."""
+    if isinstance(value, Mapping):
+        return value
+    if rows is None:
+        names = _check.row_names(value)
+        return None if names is None else dict(zip(names, list(value), strict=True))
+    names = _check.column_names(value)
+    if names is None or any(not isinstance(column, str) for column in value.columns):
+        return None
+    return {name: value[name] for name in names}
 
 
 def _leading_axis(array: np.ndarray, rows: int | None, what: str) -> np.ndarray:
@@ -242,7 +258,10 @@ def _floats(value: Any, what: str) -> np.ndarray:
     if value is None:
         raise Unreadable(f"{what} None, where numbers were wanted")
     try:
-        array = np.asarray(value)
+        array = _check.no_dates(value, what.removesuffix(" is") if what.endswith(" is") else f"what {what}")
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
+    try:
         if array.dtype.kind in "USc":
             raise TypeError
         if array.dtype.kind == "O" and any(entry is None for entry in array.ravel()):

@@ -24,11 +24,14 @@ from ._crews import Pace, Task
 from ._runs import SimulationError
 from ._shipping import pack
 
-# The files that a worker needs, as a package of their own: importing ours would take seconds (see `_calling.py`).
-_START = (
-    "import importlib, sys, types; home = types.ModuleType('_kernelbayes_worker'); home.__path__ = [sys.argv[1]]; "
-    "sys.modules[home.__name__] = home; importlib.import_module('_kernelbayes_worker._worker').main()"
-)
+# The files that a worker needs, as packages of their own: importing ours would take seconds (see `_calling.py`).
+_START = """
+import importlib, sys, types
+for name, path in (("_kernelbayes_worker", sys.argv[1]), ("_kernelbayes_worker.simulation", sys.argv[2])):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [path]
+importlib.import_module("_kernelbayes_worker.simulation._worker").main()
+"""
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 # After its limit, a worker has this long to notice by itself.
 _GRACE = 0.5
@@ -41,7 +44,7 @@ class _Worker:
     def __init__(self, hello: bytes, threads: int, answers: queue.SimpleQueue[Any]):
         environment = dict.fromkeys(_THREAD_LIMITS, str(threads)) | os.environ
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _START, str(Path(__file__).parent)],
+            [sys.executable, "-P", "-c", _START, *map(str, (Path(__file__).parents[1], Path(__file__).parent))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _check
-from .._typing import Array, ArrayLike, RandomState
+from .._typing import ArrayLike, RandomState
 from .._warning import warn_user
 from ._runs import Runs, SimulationWarning
 
@@ -61,8 +61,9 @@ def simulate(
     Args:
         simulator: the function.
         parameters: (n, d), or a function `design(start, stop)` that returns rows of a design that can be continued. Row i
-            is run i for ever.
-        names: of the d parameters.
+            is run i for ever. A data frame is read by the names of its columns.
+        names: of the d parameters; by default those of a data frame, in the order of its columns. A simulator whose
+            arguments are not called so is then still called with an array.
         executor: None for this process; a whole number for so many processes of our own; or anything with the `submit` of
             `concurrent.futures`: pools of processes or threads, Dask's `client.get_executor()`, `mpi4py.futures`. Our own
             processes need no `if __name__ == "__main__"`; `ProcessPoolExecutor` does.
@@ -104,7 +105,15 @@ def simulate(
         array([2.  , 2.57, 3.3 , 4.23, 5.44])
     """
     limit = None if max_seconds is None else _check.positive(max_seconds, "max_seconds")
-    rows = _design(simulator, parameters, budget)
+    given, name = _design(simulator, parameters, budget)
+    rows, own = _check.vectors(given, name), _check.own_names(given)
+    if own is not None and names is not None:
+        rows = _check.vectors(_check.by_name(given, _names(names, rows.shape[1]), name), name)
+    elif own is not None:  # they name the runs, and what is called with an array goes on to be
+        from ._signature import takes_keywords
+
+        names = own
+        pass_dict = False if pass_dict is None and not takes_keywords(simulator, own) else pass_dict
     options = {"executor": executor, "store": store, "timeout": timeout, "vectorised": vectorised}
     options |= {"pass_dict": pass_dict, "progress": progress, "retry_failed": retry_failed}
     with running(simulator, rows.shape[1], names, random_state, **options) as open_now:
@@ -177,8 +186,8 @@ def settled_seed(store: str | os.PathLike[str], seed: int) -> int:
         return int(ledger.fact("entropy", str(seed)))
 
 
-def _design(simulator: Any, parameters: Any, budget: int | None) -> Array:
-    """All rows, below the budget."""
+def _design(simulator: Any, parameters: Any, budget: int | None) -> tuple[Any, str]:
+    """All rows, below the budget, as they were given, and what they are called."""
     if not callable(simulator):
         raise ValueError(f"simulator must be a function, got {type(simulator).__name__}")
     wanted = None if budget is None else _check.count(budget, "budget")
@@ -188,13 +197,14 @@ def _design(simulator: Any, parameters: Any, budget: int | None) -> Array:
             raise ValueError(
                 f"budget is {wanted}, but parameters has {len(rows)} rows only; pass a function to continue them"
             )
-        return rows[:wanted]
+        return (rows if _check.own_names(parameters) is None else parameters)[:wanted], "parameters"
     if wanted is None:
         raise ValueError("budget must be given when parameters is a function: how many runs shall there be in all?")
-    rows = _check.vectors(parameters(0, wanted), "parameters(start, stop)")
+    given = parameters(0, wanted)
+    rows = _check.vectors(given, "parameters(start, stop)")
     if len(rows) != wanted:
         raise ValueError(f"parameters(0, {wanted}) returned {len(rows)} rows where {wanted} were wanted")
-    return rows
+    return given, "parameters(start, stop)"
 
 
 def _names(names: Any, width: int) -> tuple[str, ...] | None:
