@@ -176,6 +176,8 @@ def kelfi(
             "evaluations": learned.evaluations,
             "noise": floor,
             "adjusted": target is not None,
+            "learned_from": min(len(model.Z), _MOST_LEARNED),
+            "centres": len(model.centres),
         },
         model,
         dict(zip(model.comparison.names, scales.epsilon * model.comparison.units, strict=True)),
