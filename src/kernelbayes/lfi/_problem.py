@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._linalg import equal_rows
 from .._typing import Array
 from ._atoms import smoothed_under
 from ._epsilon import Comparison, EpsilonKernel, read_epsilon_kernel
@@ -82,8 +83,7 @@ class Problem:
             if (flat == np.round(flat)).all():
                 return None
             rows = np.concatenate([rows, flat], axis=1)
-        _, labels = np.unique(rows, axis=0, return_inverse=True)
-        return labels if labels.max(initial=0) + 1 < len(rows) else None
+        return equal_rows(rows)
 
     @property
     def Z(self) -> Array:
