@@ -504,9 +504,7 @@ def _solve_each(A: Array, B: Array) -> Array:
     return np.linalg.solve(A, B) if B.ndim == 3 else np.linalg.solve(A, B[..., None])[..., 0]
 
 
-def leave_one_out_slopes(
-    F: Array, shift: float, V: Array, groups: Array | None = None
-) -> tuple[float, Array, float]:
+def leave_one_out_slopes(F: Array, shift: float, V: Array, groups: Array | None = None) -> tuple[float, Array, float]:
     """The sum of squares of `leave_one_out` for a factor F (n, r), and its slopes by F (n, r) and by the shift.
 
     With errors `e_i = r_i / (1 - h_i)`, `M = F' F + s I`, `T = F M^-1`, and `W = diag(q) - (P V' + V P') / 2` where

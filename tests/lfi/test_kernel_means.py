@@ -215,7 +215,7 @@ def seeds_of_each(m=40, seeds=3):
 
 def gathered(ratio=None):
     theta, x, label = seeds_of_each()
-    rows = np.arange(0, len(theta), 8)
+    rows = np.arange(0, len(theta), 30)
     points, share = np.random.default_rng(3).normal(size=(80, 2)), np.full(len(rows), 1 / len(rows))
     squares = (x[:, None] - x[rows][None]) ** 2
     return learning.Replicates(theta, rows, squares, points, np.full(80, 1 / 80), share, ratio, label), x

@@ -77,9 +77,7 @@ def spread_of_all(Z: Array, ratio: Array | None) -> Array:
     return moments(Z, everyone).covariance
 
 
-def resemblance(
-    kappa: Array, ratio: Array | None, row: int | None = None, groups: Array | None = None
-) -> Array | None:
+def resemblance(kappa: Array, ratio: Array | None, row: int | None = None, groups: Array | None = None) -> Array | None:
     """Weights (m,) of the simulations by how much they resemble an observation, as draws of the prior, or None if none do.
 
     `row` is left out, with those of its group.

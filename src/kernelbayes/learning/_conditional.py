@@ -144,9 +144,7 @@ def loo_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray, groups: Ar
     return (leave_one_out(LowRank(F), n * reg, V, groups) ** 2).sum() / n
 
 
-def validation_loss(
-    reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray, folds: AnyArray | None = None
-) -> AnyArray:
+def validation_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray, folds: AnyArray | None = None) -> AnyArray:
     """The objective (2.52), averaged over folds of every fifth point, unless they are given; of fewer points, of each."""
 
     xp = namespace(F, mask, V)

@@ -86,7 +86,9 @@ class KernelMeans:
         if len(self.places.Z) <= EXACT_POINTS:
             return None
         rows = np.unique(self.places.rows(_spread_out(self.comparison, _LANDMARKS)))
-        features = IncompleteCholesky(tol=_LANDMARK_TOL)._fit(self.kernel, self.places.Z[rows], np.random.default_rng(0))[0]
+        features = IncompleteCholesky(tol=_LANDMARK_TOL)._fit(
+            self.kernel, self.places.Z[rows], np.random.default_rng(0)
+        )[0]
         assert isinstance(features, LandmarkFeatures)
         return kernel_means.OnLandmarks(features, self.places, self.scales.reg)
 

@@ -183,7 +183,9 @@ class Prior:
     def ties(self) -> bool:
         """Whether two draws may be equal: all parameters are whole numbers, or come from a sampler that repeats itself."""
         return all(
-            b.discrete if isinstance(b, Scalar) else isinstance(b, Drawn) and len(np.unique(b.pool, axis=0)) < len(b.pool)
+            b.discrete
+            if isinstance(b, Scalar)
+            else isinstance(b, Drawn) and len(np.unique(b.pool, axis=0)) < len(b.pool)
             for b in self._blocks
         )
 

@@ -81,7 +81,9 @@ class Places(NamedTuple):
     def _averaging(self) -> scipy.sparse.csr_array:
         assert self.of is not None
         assert self.shares is not None
-        return scipy.sparse.csr_array((self.shares, (self.of, np.arange(len(self.of)))), shape=(len(self.Z), len(self.of)))
+        return scipy.sparse.csr_array(
+            (self.shares, (self.of, np.arange(len(self.of)))), shape=(len(self.Z), len(self.of))
+        )
 
 
 def operator(L: AnyArray, reg: AnyArray, ratio: AnyArray | None = None) -> AnyArray:
