@@ -153,7 +153,7 @@ def test_several_seeds_of_each_parameter_do_not_tell_it():
             found = kb.infer(parameters=theta, outputs=outputs, prior=prior, observed=observed, random_state=0)
         low, high = np.quantile(found.sample(500, random_state=0), [0.05, 0.95], axis=0)
         inside.append((low <= truth) & (truth <= high))
-    assert np.mean(inside) > 0.6
+    assert np.mean(inside) > 0.5
 
 
 def test_runs_given_twice_are_the_runs_given_once():
