@@ -5,6 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 import kernelbayes as kb
+from kernelbayes.features import represent
 from kernelbayes.kernels import Gaussian
 from kernelbayes.kernels._distributions import Mixture, Normal
 from kernelbayes.learning import _likelihood_free as learning
@@ -255,7 +256,7 @@ def test_landmarks_at_all_places_are_the_likelihood_itself():
     places = kernel_means.Places.gathered(theta, label)
     kappa = places.mean(np.stack([oracle.gaussian_epsilon(x[i], x, EPSILON) for i in rows], axis=1))
     features = kb.IncompleteCholesky(tol=1e-14).fit(Gaussian(BETA), places.Z)
-    few = kernel_means.OnLandmarks(features, places, REG)
+    few = kernel_means.OnLandmarks(features, represent(features, places.Z), places, REG)
     L, at = Gaussian(BETA).gram(places.Z, places.Z), places.rows(rows)
     factor, grid = kernel_means.operator(L, REG, places.ratio), np.random.default_rng(0).normal(size=(9, 2))
     there, on = Gaussian(BETA).gram(grid, places.Z), Gaussian(BETA).gram(grid, few.points)

@@ -22,7 +22,7 @@ import numpy as np
 from .. import _check
 from .._typing import Array
 from ..embeddings._weighted import covariances, effective_sizes
-from ..features import IncompleteCholesky
+from ..features import IncompleteCholesky, represent
 from ..features._landmark import EXACT_POINTS, LandmarkFeatures
 from ..kernels import Gaussian, matmul
 from ..kernels._distributions import Normal
@@ -90,7 +90,7 @@ class KernelMeans:
             self.kernel, self.places.Z[rows], np.random.default_rng(0)
         )[0]
         assert isinstance(features, LandmarkFeatures)
-        return kernel_means.OnLandmarks(features, self.places, self.scales.reg)
+        return kernel_means.OnLandmarks(features, represent(features, self.places.Z), self.places, self.scales.reg)
 
     @functools.cached_property
     def factor(self) -> Array:

@@ -29,16 +29,14 @@ and leaving out a group is leaving out one place (`Places`). Many places are fit
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from .._backend import namespace
-from .._linalg import cholesky, solve, solve_lower
+from .._linalg import Gram, cholesky, solve, solve_lower
 from .._typing import AnyArray, Array
-from ..features import represent
-from ..features._landmark import LandmarkFeatures
 
 
 class Places(NamedTuple):
@@ -129,14 +127,13 @@ def weights_without(factor: AnyArray, kappa: AnyArray, rows: AnyArray, inverse: 
 class OnLandmarks:
     """The same regression with f in the span of the kernel at a few landmarks, on all simulations: O(p r^2) time.
 
-    With coordinates F (p, r) on landmarks R (`features.LandmarkFeatures`), `M = F' D F + m lambda I` and D the ratios,
+    With coordinates F (p, r) on landmarks R (`features.LandmarkFeatures`), and the Gram matrix of the places in them, `M = F' D F + m lambda I` and D the ratios,
     `f = F c`, `c = M^-1 F' D kappa`, which is `v = L_R^-T c` on the landmarks. Without place i it is
     `c - M^-1 f_i d_i e_i / (1 - d_i h_i)`, with `e_i = kappa_i - f_i . c` and `h_i = f_i . M^-1 f_i`.
     """
 
-    def __init__(self, features: LandmarkFeatures, places: Places, reg: float):
-        self._features, self._places = features, places
-        self._gram = represent(features, places.Z)
+    def __init__(self, features: Any, gram: Gram, places: Places, reg: float):
+        self._features, self._gram, self._places = features, gram, places
         ratio = places.ratio
         core = self._gram.core() if ratio is None else self._gram.weighted_core(ratio)
         self._factor = cholesky(core, "the regularised Gram matrix of the landmarks", len(places.Z) * reg)
