@@ -127,7 +127,8 @@ def weights_without(factor: AnyArray, kappa: AnyArray, rows: AnyArray, inverse: 
 class OnLandmarks:
     """The same regression with f in the span of the kernel at a few landmarks, on all simulations: O(p r^2) time.
 
-    With coordinates F (p, r) on landmarks R (`features.LandmarkFeatures`), and the Gram matrix of the places in them, `M = F' D F + m lambda I` and D the ratios,
+    With coordinates F (p, r) of the places on landmarks R (`features.LandmarkFeatures`), D the ratios and
+    `M = F' D F + m lambda I`,
     `f = F c`, `c = M^-1 F' D kappa`, which is `v = L_R^-T c` on the landmarks. Without place i it is
     `c - M^-1 f_i d_i e_i / (1 - d_i h_i)`, with `e_i = kappa_i - f_i . c` and `h_i = f_i . M^-1 f_i`.
     """
