@@ -49,6 +49,7 @@ from .kernels import Gaussian, Kernel, Linear
 from .kernels._bandwidth import lengthscale_of
 from .kernels._distributions import zero_outside
 from .learning import BANDWIDTH_FACTORS, few_landmarks, scored_features, validated, weighted_reg
+from .learning._conditional import place_groups
 from .rules import conditional, sum_rule
 from .rules.bayes import RULES, Operator, Sample, through_likelihood
 
@@ -241,6 +242,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             inverse=RULES[self.rule].inverse,
             reg=self.reg,
             rng=rng,
+            groups=place_groups(self.Z_),
         )
         self.validation_score_ = chosen.score
         self._settle(chosen.kernel, chosen.reg, rng)

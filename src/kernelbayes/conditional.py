@@ -43,6 +43,7 @@ from .features import Recipe, Streamed, default_recipe, kernel_for, represent
 from .kernels import Gaussian, Kernel
 from .kernels._bandwidth import lengthscale_of
 from .learning import MOST_POINTS, default_target_kernel, holdout_reg, scored_features, tune_kernel, tune_reg
+from .learning._conditional import held_out, place_groups
 from .rules import chain_rule, conditional, sum_rule
 
 # Points held out to choose reg in a sample too large to leave each out.
@@ -124,12 +125,17 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
 
     # ------------------------------------------------------------------------------------------------ fitting
 
-    def fit(self, X: ArrayLike, Y: ArrayLike) -> ConditionalEmbedding:
-        """Learn from pairs: X (n, d), or what the kernel takes, and Y (n,), (n, p) or what the target kernel takes."""
-        self._solve(*self._represent(X, Y))
+    def fit(self, X: ArrayLike, Y: ArrayLike, groups: ArrayLike | None = None) -> ConditionalEmbedding:
+        """Learn from pairs: X (n, d), or what the kernel takes, and Y (n,), (n, p) or what the target kernel takes.
+
+        Pairs with the same label in `groups` (n,) are left out together when hyperparameters are chosen. By default those
+        with equal x are, where x takes at least 20 values: each would else be told what is at its place by the others.
+        """
+        self._solve(*self._represent(X, Y, groups))
+        self._groups = None
         return self
 
-    def _represent(self, X: Any, Y: Any) -> tuple[Array, np.random.Generator]:
+    def _represent(self, X: Any, Y: Any, groups: Any = None) -> tuple[Array, np.random.Generator]:
         """Check the pairs, choose the kernel and represent the sample; the targets that choices are scored on."""
         self._check_settings()
         rng = _check.generator(self.random_state)
@@ -138,6 +144,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         self.X_, self.Y_ = X, Y
         self.target_kernel_ = self.target_kernel or default_target_kernel(Y)
         open_choices = kernel is None or self.reg is None
+        self._groups = self._group(groups) if open_choices else None
         targets = self._targets(rng) if open_choices else np.zeros((len(X), 0))
         self.tuning_ = None
         self.kernel_ = kernel or self._choose_kernel(targets, rng)
@@ -175,8 +182,19 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
     def _choose_kernel(self, targets: Array, rng: np.random.Generator) -> Kernel:
         scale = np.asarray(lengthscale_of(self.X_, "X", per_column=True))
         start = Gaussian(np.ones(self.X_.shape[1]) if self.ard else 1.0)
-        self.tuning_ = tune_kernel(start, self.X_ / scale, targets, reg=self.reg, method=self.learn, rng=rng)
+        self.tuning_ = tune_kernel(
+            start, self.X_ / scale, targets, reg=self.reg, method=self.learn, rng=rng, groups=self._groups
+        )
         return Gaussian(self.tuning_.params.kernel.lengthscale * scale)
+
+    def _group(self, groups: Any) -> Array | None:
+        """Labels (n,) of the pairs that are left out together: as given, or those with equal x."""
+        if groups is None:
+            return place_groups(self.X_)
+        labels = np.asarray(groups)
+        if labels.ndim != 1 or len(labels) != len(self.X_):
+            raise ValueError(f"groups must be one label for each of {len(self.X_)} pairs, got shape {labels.shape}")
+        return np.unique(labels, return_inverse=True)[1]
 
     def _solve(self, targets: Array, rng: np.random.Generator) -> None:
         """Factorise once for all x, and solve for the mean of y where y has one."""
@@ -201,9 +219,9 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
             core, right = represent(features, self.X_).normal_equations(targets)
         if len(self.X_) <= MOST_POINTS:
             F = features._coordinates(self.X_)
-            self.tuning_ = tune_reg(F, targets, scale=scale, method=self.learn, rng=rng)
+            self.tuning_ = tune_reg(F, targets, scale=scale, method=self.learn, rng=rng, groups=self._groups)
             return float(self.tuning_.params.reg)
-        rows = rng.choice(len(targets), min(_HELD_OUT, len(targets) // 5), replace=False)
+        rows = held_out(len(targets), min(_HELD_OUT, len(targets) // 5), self._groups, rng)
         held = features._coordinates(self.X_[rows])
         return holdout_reg(core, right, held, targets[rows], len(targets), scale=scale)
 

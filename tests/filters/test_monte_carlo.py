@@ -576,3 +576,28 @@ def test_files_and_pickles(fitted, tmp_path):
     np.testing.assert_array_equal(again.filter(X_TRAIN[:6]).weights, track.weights)
     kb.save(track, tmp_path / "track.npz")
     np.testing.assert_array_equal(kb.load(tmp_path / "track.npz").weights, track.weights)
+
+
+def test_each_sequence_has_random_numbers_of_its_own_in_any_company():
+    drawn = []
+
+    def noted(rng, states):
+        drawn.append(rng.normal(size=states.shape))
+        return 0.9 * states + drawn[-1]
+
+    model = kb.KernelMonteCarloFilter(noted, tune=0, particles=40, random_state=0).fit(X_TRAIN[:60], Z_TRAIN[:60])
+    first, second = np.array(X_TRAIN[:5]), np.array(X_TRAIN[10:16])
+    second[2] = np.nan
+    drawn.clear()
+    together = model.filter([first, second])
+    noise = [np.array(drawn[0]), np.array(drawn[1])]
+    assert np.abs(np.corrcoef(noise[0].ravel(), noise[1].ravel())[0, 1]) < 0.9  # one stream for all would have one
+    other, one = model.filter([second, first])
+    for a, b in ((together[0], one), (together[1], other), (together[1], model.filter(second))):
+        np.testing.assert_allclose(a.weights, b.weights, rtol=1e-6, atol=1e-9)
+    model.reset()
+    stepped = [model.step(row) for row in second]
+    ahead = model.predict(2)
+    np.testing.assert_allclose([s.weights for s in stepped], together[1].weights, rtol=1e-6, atol=1e-9)
+    gone_on = model.filter(np.concatenate([second, np.full((2, 1), np.nan)]))
+    np.testing.assert_allclose(ahead.weights, gone_on.weights[-2:], rtol=1e-6, atol=1e-9)

@@ -11,6 +11,7 @@ from scipy import stats
 import kernelbayes as kb
 from kernelbayes.lfi import IidEpsilon, MMDEpsilon, SpatioTemporalEpsilon
 from kernelbayes.lfi._infer import LEARNING
+from kernelbayes.lfi._problem import Problem
 
 NOISE = 0.4
 
@@ -93,18 +94,108 @@ def test_calibration_of_a_method_that_is_run_again():
         kb.calibrate(posterior, around="somewhere")
 
 
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")  # of one round, few runs come near
 def test_more_rounds_are_more_accurate():
     def simulator(mu, rng):
-        return mu + 0.05 * rng.normal()
+        return mu + 0.01 * rng.normal()
 
     prior = kb.Prior(mu=stats.norm(0, 1))
-    exact = stats.norm(0.5 / 1.0025, np.sqrt(0.0025 / 1.0025))
+    exact = stats.norm(0.5 / 1.0001, np.sqrt(0.0001 / 1.0001))
     errors = {}
     for rounds in (1, 3):
         found = [kb.infer(simulator, prior, 0.5, simulations=150, rounds=rounds, random_state=s) for s in range(4)]
         errors[rounds] = np.mean([sum(distance(f, exact)) for f in found])
-    assert errors[3] < 0.6 * errors[1]
-    assert errors[3] < 1.0
+    assert errors[3] < 0.7 * errors[1]
+    assert errors[3] < 1.5
+
+
+def of_two(a, b, rng):
+    return {"x": a + 0.3 * rng.normal(), "y": b + 0.3 * rng.normal()}
+
+
+def rows_of_two(rows, rng):
+    n = len(rows)
+    return np.column_stack([rows[:, 0] + 0.3 * rng.normal(size=n), rows[:, 1] + 0.3 * rng.normal(size=n)])
+
+
+@pytest.mark.parametrize(
+    ("simulator", "settings"),
+    [
+        (of_two, {"method": "rejection", "rounds": 4}),
+        (of_two, {"method": "smc-abc"}),
+        (rows_of_two, {"method": "rejection", "rounds": 3, "vectorised": True, "pass_dict": False}),
+        (rows_of_two, {"method": "smc-abc", "vectorised": True, "pass_dict": False}),
+    ],
+    ids=["rounds", "seeking", "rounds of batches", "seeking in batches"],
+)
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
+def test_a_store_changes_nothing(tmp_path, simulator, settings):
+    prior, observed = kb.Prior(a=(-2, 2), b=(-2, 2)), {"x": 0.5, "y": -0.3}
+    observed = observed if simulator is of_two else [0.5, -0.3]
+    given = {"simulations": 110, "random_state": 3, **settings}
+    without = kb.infer(simulator, prior, observed, **given)
+    for _ in range(2):  # the second time all runs are there
+        stored = kb.infer(simulator, prior, observed, store=tmp_path / "runs.sqlite", **given)
+        np.testing.assert_array_equal(stored.parameters, without.parameters)
+        np.testing.assert_array_equal(stored.outputs, without.outputs)
+
+
+def test_several_seeds_of_each_parameter_do_not_tell_it():
+    """Left out one by one, the runs of a conjugate problem would give 90 % intervals that hold a tenth of the truths."""
+    d, noise, inside, rng = 5, 0.5, [], np.random.default_rng(0)
+    prior = kb.Prior(**{f"a{i}": stats.norm(0, 1) for i in range(d)})
+    for _ in range(3):
+        theta = np.repeat(rng.normal(size=(100, d)), 5, axis=0)
+        outputs, truth = theta + noise * rng.normal(size=theta.shape), rng.normal(size=d)
+        observed = truth + noise * rng.normal(size=d)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", kb.PosteriorWarning)
+            found = kb.infer(parameters=theta, outputs=outputs, prior=prior, observed=observed, random_state=0)
+        low, high = np.quantile(found.sample(500, random_state=0), [0.05, 0.95], axis=0)
+        inside.append((low <= truth) & (truth <= high))
+    assert np.mean(inside) > 0.5
+
+
+def test_runs_given_twice_are_the_runs_given_once():
+    theta = np.random.default_rng(0).normal(size=(150, 2))
+    outputs = theta + 0.3 * np.random.default_rng(1).normal(size=theta.shape)
+    prior = kb.Prior(a=stats.norm(0, 1), b=stats.norm(0, 1))
+    once, twice = (
+        kb.infer(
+            parameters=np.tile(theta, (k, 1)),
+            outputs=np.tile(outputs, (k, 1)),
+            prior=prior,
+            observed=[0.2, 0.4],
+            learn=None,
+            random_state=0,
+        )
+        for k in (1, 2)
+    )
+    z = np.random.default_rng(2).normal(size=(20, 2))
+    np.testing.assert_allclose(twice._model.weights()[0], once._model.weights()[0][_in_order(theta)], rtol=1e-6)
+    np.testing.assert_allclose(twice.density(z), once.density(z), rtol=0.05, atol=1e-3)
+    ranks = [kb.calibrate(found, 20, random_state=0) for found in (once, twice)]
+    assert len(ranks[1].ranks) == 20
+
+
+def _in_order(theta):
+    return np.unique(theta, axis=0, return_index=True)[1]
+
+
+def test_runs_are_left_out_together_where_parameters_repeat():
+    def groups(prior, theta, outputs):
+        theta, outputs = np.asarray(theta, float), np.asarray(outputs, float)
+        return Problem(prior, outputs[0], theta, outputs, ("x",), np.random.default_rng(0)).groups()
+
+    real, whole = kb.Prior(a=stats.norm(0, 1)), kb.Prior(k=stats.poisson(3))
+    assert groups(real, [[1], [2], [3]], [[1], [1], [1]]) is None
+    np.testing.assert_array_equal(groups(real, [[2], [1], [2]], [[1], [5], [9]]), [1, 0, 1])
+    assert groups(whole, [[2], [1], [2]], [[1.5], [5], [9]]) is None  # whole numbers meet by chance
+    np.testing.assert_array_equal(groups(whole, [[2], [1], [2]], [[1.5], [5], [1.5]]), [1, 0, 1])
+    assert groups(whole, [[2], [1], [2]], [[1], [5], [1]]) is None  # and so do counts
+    theta = np.array([[1.0], [2.0], [1.0], [3.0]])
+    problem = Problem(real, np.zeros(1), theta, theta, ("x",), np.random.default_rng(0))
+    np.testing.assert_array_equal(problem.without(0).theta[:, 0], [2.0, 3.0])
 
 
 def test_no_run_is_made_twice_over_rounds():

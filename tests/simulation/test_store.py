@@ -9,6 +9,9 @@ import sys
 import threading
 import time
 import types
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -276,6 +279,66 @@ def test_a_vectorised_simulator_goes_on_as_if_it_had_not_stopped(tmp_path):
     assert len(stopped) % 100 == 0  # batches end together
     resumed = simulate(batch, rows, vectorised=True, store=store)
     np.testing.assert_array_equal(resumed.outputs, simulate(batch, rows, vectorised=True, random_state=0).outputs)
+
+
+def batch_of_two(rows, rng):
+    """Draws two arrays, so that what a row is given depends on how many there are."""
+    return np.column_stack([rows[:, 0], rng.normal(size=len(rows)), rng.uniform(size=len(rows))])
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_vectorised_runs_are_the_same_wherever_they_were_stopped(tmp_path, threads):
+    rows, store = np.arange(230.0)[:, None], tmp_path / "runs.sqlite"
+    executor = ThreadPoolExecutor(threads) if threads else None
+    options = {"vectorised": True, "random_state": 0, "executor": executor}
+    once = simulate(batch_of_two, rows, vectorised=True, random_state=0)
+    for n in (30, 130, 131, 230):
+        part = simulate(batch_of_two, rows[:n], store=store, **options)
+        np.testing.assert_array_equal(part.outputs, once.outputs[:n])
+    with closing(sqlite3.connect(store)) as db, db:  # as if a batch had been cut
+        db.execute("DELETE FROM runs WHERE run % 7 = 3")
+    np.testing.assert_array_equal(simulate(batch_of_two, rows, store=store, **options).outputs, once.outputs)
+    if executor is not None:
+        executor.shutdown()
+
+
+def test_a_batch_that_failed_and_was_cut_is_finished_as_it_would_have_been(tmp_path):
+    def picky(rows, rng):
+        if (rows == 7).any():
+            raise ValueError("seven")
+        return batch_of_two(rows, rng)
+
+    rows, store = np.arange(120.0)[:, None], tmp_path / "runs.sqlite"
+    options = {"vectorised": True, "random_state": 0}
+    once = simulate(picky, rows, store=store, **options)
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute("DELETE FROM runs WHERE run IN (7, 50, 51)")
+    again = simulate(picky, rows, store=store, **options)
+    np.testing.assert_array_equal(again.outputs, once.outputs)
+    with closing(sqlite3.connect(store)) as db, db:  # of one run that is missing, too, the batch fails first
+        db.execute("DELETE FROM runs WHERE run = 50")
+    again = simulate(picky, rows, store=store, **options)
+    np.testing.assert_array_equal(again.outputs, once.outputs)
+
+
+def test_a_store_of_an_older_version_goes_on_with_batches_as_they_come(tmp_path):
+    sizes = []
+
+    def counted(rows, rng):
+        sizes.append(len(rows))
+        return batch_of_two(rows, rng)
+
+    rows, store = np.arange(120.0)[:, None], tmp_path / "runs.sqlite"
+    simulate(counted, rows[:30], store=store, vectorised=True, random_state=0)
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute("DELETE FROM facts WHERE name = 'full batches'")
+    before = open_runs(store)
+    sizes.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)  # the list of sizes has changed
+        runs = simulate(counted, rows, store=store, vectorised=True, random_state=0)
+    assert sizes == [100, 20]
+    np.testing.assert_array_equal(runs.outputs[:30], before.outputs)
 
 
 def _scaled(x, k=3):

@@ -273,7 +273,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
             prior = self._prior if self._prior is not None else recursion.initial(None, 1)
         else:
             prior = recursion.predict(self._now, self._read_control(control))
-        f, present, novelty = self._seen([self._one_row(observation)], ["observation"])[0]
+        f, present, novelty, _ = self._seen([self._one_row(observation)], ["observation"])[0]
         corrected = recursion.advance(prior, f, present)
         self._now, self._prior = corrected.mean, None
         return self._belief(corrected, bool(present[0]), float(novelty[0]))
@@ -346,7 +346,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
         seen, one = self._seen_with(controls, observations)
         return [
             Observed(f, present, None if U is None else self._read_controls(U, len(present)), novelty)
-            for (f, present, novelty), U in seen
+            for (f, present, novelty, _), U in seen
         ], one
 
     def _read_control(self, control: ArrayLike | None) -> Array | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,15 @@ from .._typing import Array
 from ..embeddings import Reach, Weighted, read_weighted, sample_in_order
 from ..kernels import Kernel
 from ._sequences import in_order, rows_of, several
+
+
+class Seen(NamedTuple):
+    """Observations (T,) of a sequence, some of which may be missing."""
+
+    coordinates: Array  # (T, q)
+    observed: Array  # (T,) which of them there are
+    novelty: Array  # (T,) distance from those of the log
+    rows: Array  # those that there are, as they were given
 
 
 class Observing:
@@ -44,8 +53,8 @@ class Observing:
         state: Any = super().__getstate__()
         return {name: value for name, value in state.items() if name not in DERIVED}
 
-    def _seen(self, many: Sequence[Any], names: Sequence[str]) -> list[tuple[Array, Array, Array]]:
-        """Of each sequence: coordinates of its observations, which of them there are, and how novel they are."""
+    def _seen(self, many: Sequence[Any], names: Sequence[str]) -> list[Seen]:
+        """Each sequence of observations as it was read."""
         known = getattr(self, "observation_names_", None)
         tables = [in_order(value, known, name) for value, name in zip(many, names, strict=True)]
         read = [rows_of(value, name, self.kernel_, gaps=True) for value, name in zip(tables, names, strict=True)]
@@ -60,10 +69,10 @@ class Observing:
             together = np.concatenate([rows for rows, present in read if present.any()])
             f[there], novelty[there] = self._recursion.features._coordinates(together), self._reach.novelty(together)
         cuts = np.cumsum([len(present) for _, present in read])[:-1]
-        parts = zip(np.split(f, cuts), [present for _, present in read], np.split(novelty, cuts), strict=True)
-        return list(parts)
+        parts = zip(np.split(f, cuts), read, np.split(novelty, cuts), strict=True)
+        return [Seen(at, present, novel, rows) for at, (rows, present), novel in parts]
 
-    def _seen_with(self, controls: Any, observations: Any) -> tuple[list[tuple[tuple[Array, Array, Array], Any]], bool]:
+    def _seen_with(self, controls: Any, observations: Any) -> tuple[list[tuple[Seen, Any]], bool]:
         """Each sequence as it was seen, beside its controls; and whether there is but one, not in a list."""
         one = not several(observations, self._point_dims)
         many: Sequence[Any] = [observations] if one else observations

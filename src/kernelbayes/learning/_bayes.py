@@ -18,7 +18,7 @@ from .._linalg import Gram, eigh
 from .._typing import Array
 from ..features import IncompleteCholesky
 from ..kernels import Kernel
-from ._conditional import explain_edge
+from ._conditional import explain_edge, held_out
 from ._optimise import ROUNDING, last_of_the_best
 
 BANDWIDTH_FACTORS = (2.0, 1.0, 0.5, 0.25, 0.125)
@@ -86,15 +86,20 @@ def validated(
     inverse: str,
     reg: float | None,
     rng: np.random.Generator,
+    groups: Array | None = None,
 ) -> Choice:
     """The kernel and the regulariser whose posterior under the training marginal predicts held-out z best.
 
     `represent` maps a kernel to the features F of all x; `smooth` maps training rows F_t and their indices to the features
-    (joint, evidence) that the rule works on.
+    (joint, evidence) that the rule works on. Pairs with the same label in `groups` (n,) are held out together.
     """
-    order = rng.permutation(len(V))
     count = min(max(len(V) // 5, 1), _HELD_OUT)
-    held, train = order[:count], order[count:]
+    if groups is None:
+        order = rng.permutation(len(V))
+        held, train = order[:count], order[count:]
+    else:
+        held = held_out(len(V), count, groups, rng)
+        train = np.setdiff1d(np.arange(len(V)), held)
     centre = V[train].mean(0)
     found: list[tuple[float, Kernel, Array, int]] = []
     for kernel in reversed(kernels):  # of equals the first, whose lengthscale is the longest

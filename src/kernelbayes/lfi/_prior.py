@@ -180,6 +180,16 @@ class Prior:
         pairs = zip(starts, self._blocks, strict=False)
         return [(int(start), b) for start, b in pairs if isinstance(b, Scalar) and b.discrete]
 
+    @property
+    def ties(self) -> bool:
+        """Whether two draws may be equal: all parameters are whole numbers, or come from a sampler that repeats itself."""
+        return all(
+            b.discrete
+            if isinstance(b, Scalar)
+            else isinstance(b, Drawn) and len(np.unique(b.pool, axis=0)) < len(b.pool)
+            for b in self._blocks
+        )
+
     def on_atoms(self, z: Array) -> Array:
         """The coordinates (n, d) with those of whole numbers in the middle of their steps, where simulations have theirs.
 

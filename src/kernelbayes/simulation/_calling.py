@@ -56,7 +56,7 @@ class Caller:
         style: "array", "dict" or "keywords".
         names: of the parameters, where the style needs them.
         seeds: which of `rng`, `random_state` and `seed` the simulator asks for.
-        entropy: of the whole; run i gets the child `spawn_key=(i,)`.
+        entropy: of the whole; run i gets the child `spawn_key=(i,)`, a batch that of its first run.
         limit: seconds that one run may take.
         vectorised: whether the simulator takes many rows at once.
         by_points: whether one that takes no arrays, as NumPy tells, is called with each row, or its one number, by itself.
@@ -80,17 +80,21 @@ class Caller:
         self.entropy, self.limit, self.vectorised, self.shared = entropy, limit, vectorised, shared
         self.by_points, self._takes_points = by_points and not seeds, False
 
-    def __call__(self, indices: Sequence[int], rows: np.ndarray, seed_globals: bool = True) -> Outcome:
-        """Run one row, or with a vectorised simulator all rows of a batch."""
+    def __call__(
+        self, indices: Sequence[int], rows: np.ndarray, first: int | None = None, seed_globals: bool = True
+    ) -> Outcome:
+        """Run one row, or with a vectorised simulator all rows of a batch, from run `first` on, for the runs asked for."""
         indices = tuple(indices)
-        limit = None if self.limit is None else self.limit * len(indices)
+        first = indices[0] if first is None else first
+        limit = None if self.limit is None else self.limit * len(rows)
         start = time.perf_counter()
         outputs = statistics = kind = reason = None
         try:
-            seed = np.random.SeedSequence(self.entropy, spawn_key=(indices[0],))
+            seed = np.random.SeedSequence(self.entropy, spawn_key=(first,))
             with _global_seeds(seed, self.shared) if seed_globals else nullcontext():
                 value = limited(lambda: self._call(rows, seed), limit)
-            statistics, outputs = read_output(value, len(indices) if self.vectorised else None)
+            statistics, outputs = read_output(value, len(rows) if self.vectorised else None)
+            outputs = outputs[[run - first for run in indices]]
         except TimeUp:
             kind = "timeout"
         except Unreadable as problem:
@@ -159,10 +163,10 @@ def _global_seeds(seed: np.random.SeedSequence, shared: bool) -> Iterator[None]:
             random.setstate(before[1])
 
 
-def run_for_executor(caller: Caller, tasks: Sequence[tuple[tuple[int, ...], np.ndarray]]) -> list[Outcome]:
+def run_for_executor(caller: Caller, tasks: Sequence[tuple[tuple[int, ...], np.ndarray, int]]) -> list[Outcome]:
     """What an executor of the user's is asked to do: a few tasks, one after the other."""
     alone = threading.current_thread() is threading.main_thread()  # threads share the global generators
-    return [caller(indices, rows, seed_globals=alone) for indices, rows in tasks]
+    return [caller(*task, seed_globals=alone) for task in tasks]
 
 
 # ------------------------------------------------------------------------------------------------------- time limit

@@ -28,10 +28,17 @@ _PATIENCE = 10.0
 
 
 class Task(NamedTuple):
-    """Runs that are done in one call: one run, or a batch for a vectorised simulator."""
+    """Runs that are done in one call: one run, or a batch for a vectorised simulator.
+
+    Attributes:
+        indices: the runs that are wanted.
+        rows: of the whole batch, which may be more.
+        first: the run that its first row is, and whose seed the batch has.
+    """
 
     indices: tuple[int, ...]
     rows: Array
+    first: int
 
 
 class Crew(Protocol):
@@ -199,7 +206,7 @@ class Foreign:
         limit, now = self._caller.limit, time.monotonic()
         if limit is None:
             return []
-        late = [f for f, s in self._pending.items() if now - s.since > 3 * limit * len(s.tasks[0].indices) + 1.0]
+        late = [f for f, s in self._pending.items() if now - s.since > 3 * limit * len(s.tasks[0].rows) + 1.0]
         outcomes = []
         for future in late:
             tasks, since = self._pending.pop(future)

@@ -194,7 +194,7 @@ class Processes:
         outcomes = []
         for worker in list(self._workers):
             if worker.ready and worker.tasks:
-                limit = self._limit * len(worker.tasks[0].indices)
+                limit = self._limit * len(worker.tasks[0].rows)
                 if time.monotonic() - worker.since > limit + _GRACE:
                     reason = f"took longer than {limit:g} s; its process had to be killed"
                     outcomes += self._lose(worker, "timeout", reason)

@@ -44,6 +44,8 @@ class Order:
     progress: bool | None
     retry_failed: bool
     by_points: bool = False
+    full: bool = False
+    known: Runs | None = None
 
 
 class Running:
@@ -64,6 +66,9 @@ class Running:
         order = self._order
         with self._interrupts, ExitStack() as opened:
             self._ledger = opened.enter_context(Ledger(order.store, order.width))
+            # a store that was begun with batches as they came goes on with them
+            begun = order.full if self._ledger.is_empty() else None
+            self._full = bool(self._ledger.fact("full batches", begun))
             self._how = how_to_call(order.simulator, _agreed_names(self._ledger, order), order.width, order.pass_dict)
             entropy = _entropy(self._ledger, order.random_state)
             self.notes = _agree(self._ledger, order, self._how["names"])
@@ -78,6 +83,8 @@ class Running:
                 by_points=order.by_points,
             )
             self._ledger.begin()
+            if order.known is not None:
+                self._ledger.take_over(order.known)
             self._crew = opened.enter_context(closing(_crew(order, caller, self._interrupts, self._block)))
             self._opened = opened.pop_all()
         return self
@@ -108,7 +115,7 @@ class Running:
             ledger.extend(rows, order.retry_failed and ledger.budget == 0)
             progress = order.progress if ledger.start == 0 else False  # a search has a bar of its own
             with progress_bar(ledger.budget, "simulating", progress, done=ledger.ended(), unit=" runs") as bar:
-                session = Session(ledger, self._crew, self._interrupts, bar, self._block, end)
+                session = Session(ledger, self._crew, self._interrupts, bar, self._block, end, self._full)
                 try:
                     why = session.run()
                 except SimulationError as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _check
-from .._typing import ArrayLike, RandomState
+from .._typing import Array, ArrayLike, RandomState
 from .._warning import warn_user
 from ._runs import Runs, SimulationWarning
 
@@ -76,7 +76,10 @@ def simulate(
             Python is killed. In this process it is waited for, so use `executor=1` for such a simulator. With an executor
             of yours we stop waiting after about three times as long, but the run goes on there.
         vectorised: whether the simulator takes many rows at once, (m, d) or columns by name, and returns (m, ...). It is
-            given batches that begin at multiples of 100, each with one generator. A batch that fails is run row by row.
+            given batches of 100 rows that begin at multiples of 100, each with one generator; the last is filled up with
+            copies of its last row, whose outputs are dropped. So what run i returns does not depend on how many runs there
+            are, nor on where they were stopped: a batch of which some runs are missing is run whole, and those that are
+            there stay as they are. A batch that fails is run row by row.
         pass_dict: see above.
         random_state: seed; None draws one, and keeps it in the store.
         max_seconds: after which no more runs are started; those under way are waited for.
@@ -116,7 +119,14 @@ def simulate(
         pass_dict = False if pass_dict is None and not takes_keywords(simulator, own) else pass_dict
     options = {"executor": executor, "store": store, "timeout": timeout, "vectorised": vectorised}
     options |= {"pass_dict": pass_dict, "progress": progress, "retry_failed": retry_failed}
-    with running(simulator, rows.shape[1], names, random_state, **options) as open_now:
+    return simulated(simulator, rows, limit, names=names, random_state=random_state, **options)
+
+
+def simulated(
+    simulator: Callable[..., Any], rows: Array, limit: float | None, *, names: Any, random_state: Any, **options: Any
+) -> Runs:
+    """What `simulate` returns for rows (n, d), of which without a store some may be `known` (`Runs`)."""
+    with running(simulator, rows.shape[1], names, random_state, full=True, **options) as open_now:
         runs, notes = open_now.add(rows, limit)
     for note in open_now.notes + notes:
         warn_user(note, SimulationWarning)
@@ -137,10 +147,13 @@ def running(
     progress: bool | None = None,
     retry_failed: bool = False,
     by_points: bool = False,
+    full: bool = False,
+    known: Runs | None = None,
 ) -> Running:
     """A simulation to which rows of `width` parameters are added as it goes; see `simulate` for the arguments.
 
-    With `by_points`, a function that proves to take no arrays is called with each row by itself.
+    With `by_points`, a function that proves to take no arrays is called with each row by itself. Batches for a vectorised
+    one are of the rows that are added together, or with `full` always of one size. `known` are runs made before.
     """
     from ._running import Order, Running
 
@@ -157,6 +170,8 @@ def running(
         progress,
         retry_failed,
         by_points,
+        full,
+        known,
     )
     return Running(order)
 

@@ -110,6 +110,18 @@ class Ledger:
             self._db.execute("INSERT OR IGNORE INTO facts VALUES (?, ?)", (name, json.dumps(value)))
         return _fact(self._db, name)
 
+    def is_empty(self) -> bool:
+        """Whether there is no run yet."""
+        return self._db.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is None
+
+    def take_over(self, runs: Runs) -> None:
+        """Enter runs that are known already: what a store does, where there is none."""
+        if len(runs):
+            number, _ = self.form(Form(runs.outputs.shape[1:], runs.statistics))
+            done = zip(runs.index, runs.parameters, runs.outputs, runs.seconds, strict=True)
+            self.record(Record(int(i), row, output, number, float(s), None, None) for i, row, output, s in done)
+        self.record(Record(f.index, f.parameters, None, None, 0.0, f.kind, f.reason) for f in runs.failures)
+
     def begin(self) -> None:
         """Enter this process as an owner."""
         with self._transaction():
