@@ -453,7 +453,8 @@ def stepwise(observation=Points(width=2), initial=POINTS, times=FLAT):
         kernel=K, latent_kernel=K, reg=0.1, prior_reg=0.1, transition_reg=0.1, tune=0, random_state=0
     ).fit(GOOD, GOOD)
     one = observation[0] if isinstance(observation, (np.ndarray, list, tuple)) and len(observation) else observation
-    rows = np.sort(times) if isinstance(times, np.ndarray) and times.ndim == 1 else times
+    sortable = isinstance(times, np.ndarray) and times.ndim == 1 and times.dtype != object
+    rows = np.sort(times) if sortable else times
     return model.reset(initial).step(one).mean(), model.filter(GOOD[: np.size(times)], times=rows).mean()
 
 
