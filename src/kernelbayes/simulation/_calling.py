@@ -108,7 +108,7 @@ class Caller:
         seeds = {name: _seed_for(name, seed) for name in self.seeds}
         try:  # a simulator may write on what it is given
             return self._given(rows.copy() if self.vectorised else rows[0].copy(), **seeds)
-        except (TypeError, ValueError, DeprecationWarning) as error:  # before NumPy 2.4 one number in an array is warned of
+        except (TypeError, ValueError, DeprecationWarning) as error:  # which NumPy gives up to 2.3
             no_dict = self.style == "dict" and rows.shape[1] == 1 and isinstance(error, TypeError)
             if not self.by_points or not (no_dict or _OF_NUMBERS.search(str(error))):
                 raise
