@@ -25,7 +25,7 @@ def test_examples_print_what_they_say(tmp_path, monkeypatch):
 def test_there_are_exactly_two_set_up_commands():
     commands = re.findall(r"```sh\n(.*?)\n```", README.read_text(), flags=re.DOTALL)
     start = "python3 -m venv .venv && .venv/bin/pip install "
-    assert commands == [f"{start}. && .venv/bin/kernelbayes demo", f"{start}'.[test]' && .venv/bin/pytest"]
+    assert commands == [f"{start}. && .venv/bin/kernelbayes demo", f"{start}-e '.[test]' && .venv/bin/pytest -n auto"]
 
 
 @with_docs

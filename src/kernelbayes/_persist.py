@@ -141,7 +141,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read what `save` wrote."""
     path = _place(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:  # NumPy leaves a broken file open
             contents = dict(file)
         description = json.loads(str(contents.pop("description")))
         schema = int(description["schema"])

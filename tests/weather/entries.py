@@ -491,7 +491,8 @@ def stepwise(
     ).fit(framed(GOOD, "a", "b"), framed(GOOD, "s", "t"))
     one = observation[0] if isinstance(observation, (np.ndarray, list, tuple)) and len(observation) else observation
     one = one.iloc[0] if hasattr(one, "iloc") and one.ndim == 2 else one
-    rows = np.sort(times) if isinstance(times, np.ndarray) and times.ndim == 1 else times
+    sortable = isinstance(times, np.ndarray) and times.ndim == 1 and times.dtype != object
+    rows = np.sort(times) if sortable else times
     return model.reset(initial).step(one).mean(), model.filter(GOOD[: np.size(times)], times=rows).mean()
 
 

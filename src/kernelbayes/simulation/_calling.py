@@ -26,7 +26,9 @@ _LONGEST_REASON = 400
 # If the alarm is swallowed (an exception in a destructor is), it rings again.
 _RING_AGAIN = 1.0
 # What NumPy says where a function of one number is given an array.
-_OF_NUMBERS = re.compile(r"only (length-1|size-1|0-dimensional|integer scalar) arrays|truth value of an array")
+_OF_NUMBERS = re.compile(
+    r"only (length-1|size-1|0-dimensional|integer scalar) arrays|truth value of an array|array with ndim > 0 to a scalar"
+)
 
 
 class Outcome(NamedTuple):
@@ -112,7 +114,7 @@ class Caller:
         seeds = {name: _seed_for(name, seed) for name in self.seeds}
         try:  # a simulator may write on what it is given
             return self._given(rows.copy() if self.vectorised else rows[0].copy(), **seeds)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, DeprecationWarning) as error:  # which NumPy gives up to 2.3
             no_dict = self.style == "dict" and rows.shape[1] == 1 and isinstance(error, TypeError)
             if not self.by_points or not (no_dict or _OF_NUMBERS.search(str(error))):
                 raise
