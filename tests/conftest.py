@@ -2,6 +2,7 @@
 
 import gc
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core of its own, and so has what tests start
 
 import jax
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -36,6 +38,35 @@ def _compile_quickly():
 
 
 _compile_quickly()  # read when JAX first computes, which no import does
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--shift-seeds",
+        type=int,
+        default=0,
+        metavar="K",
+        help="run on other random numbers: K other than 0 moves each seed that NumPy's generators are given",
+    )
+
+
+def pytest_configure(config):
+    """Before test modules, which draw data of their own, are imported."""
+    shift = config.getoption("--shift-seeds")
+    if not shift:
+        return
+    folder = str(Path(__file__).parent / "other_seeds")
+    os.environ["SHIFT_SEEDS"] = str(shift)  # workers and commands inherit it, with the module that reads it
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+    if not hasattr(np.random.default_rng, "__wrapped__"):
+        runpy.run_path(f"{folder}/sitecustomize.py")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--shift-seeds"):
+        for item in items:
+            if item.get_closest_marker("one_seed"):
+                item.add_marker(pytest.mark.skip(reason="holds for the seed that it is written for"))
 
 
 def pytest_collection_finish():
