@@ -5,21 +5,35 @@ import os
 
 import numpy as np
 
-_default_rng = np.random.default_rng
+_default_rng, _RandomState = np.random.default_rng, np.random.RandomState
+
+
+def _moved(seed):
+    shift = int(os.environ.get("SHIFT_SEEDS", 0))
+    if not shift:
+        return seed
+    if isinstance(seed, (int, np.integer)):
+        return int(seed) + 1_000_003 * shift if seed >= 0 else seed  # beyond the seeds that a test counts through
+    if isinstance(seed, np.random.SeedSequence):
+        return np.random.SeedSequence([*np.atleast_1d(seed.entropy), shift], spawn_key=seed.spawn_key)
+    return [*seed, shift] if isinstance(seed, (list, tuple)) else seed
 
 
 @functools.wraps(_default_rng)
 def default_rng(seed=None):
-    shift = int(os.environ.get("SHIFT_SEEDS", 0))
-    if not shift or seed is None or isinstance(seed, (np.random.Generator, np.random.BitGenerator)):
-        return _default_rng(seed)
-    if isinstance(seed, (int, np.integer)):
-        # far from the seeds that a test may count through
-        return _default_rng(int(seed) + 1_000_003 * shift if seed >= 0 else seed)
-    if isinstance(seed, np.random.SeedSequence):
-        entropy = np.append(np.asarray(seed.entropy, dtype=object), shift).tolist()
-        return _default_rng(np.random.SeedSequence(entropy, spawn_key=seed.spawn_key))
-    return _default_rng([*seed, shift])
+    return _default_rng(_moved(seed))
 
 
-np.random.default_rng = default_rng
+class _AnyRandomState(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, _RandomState)
+
+
+class RandomState(_RandomState, metaclass=_AnyRandomState):
+    """What SciPy and scikit-learn make of a whole number."""
+
+    def __init__(self, seed=None):
+        super().__init__(_moved(seed))
+
+
+np.random.default_rng, np.random.RandomState = default_rng, RandomState
