@@ -309,8 +309,8 @@ def test_rules_find_the_posterior_mean_by_themselves(rule):
 def test_second_order_rules_find_it_where_x_is_a_function_of_z(rule):
     """Hsu, theorem 5.8. Two z share each x, and the prior tells them apart."""
     rng = np.random.default_rng(0)
-    Z = rng.uniform(-2, 2, (400, 1))
-    prior = rng.normal(0.8, 0.5, (300, 1))
+    Z = 4 * even_draws.uniforms(400, 1, rng) - 2
+    prior = 0.8 + 0.5 * even_draws.normals(300, 1, rng)
     model = kb.KernelBayesRule(rule, random_state=0).fit(Z**2, Z)
     observed = np.array([[0.25], [0.64], [1.44]])
     odds = np.exp(-0.5 * ((-np.sqrt(observed) - 0.8) ** 2 - (np.sqrt(observed) - 0.8) ** 2) / 0.25)
