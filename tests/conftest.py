@@ -2,11 +2,14 @@
 
 import gc
 import os
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import jaxlib
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -21,6 +24,11 @@ QUICK_FLAGS = (
 
 
 def pytest_configure(config):
+    _compile_quickly(config)
+    _shift_seeds(config)
+
+
+def _compile_quickly(config):
     """Tests compile many programs and run each a few times, so that optimising them costs far more than it saves.
 
     Set XLA_FLAGS to nothing to test what users run; other flags are added to these. JAX reads them when it first
@@ -43,6 +51,35 @@ def _are_known(config):
     if known and cache:
         cache.set(key, tried)
     return known
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--shift-seeds",
+        type=int,
+        default=0,
+        metavar="K",
+        help="run on other random numbers: K other than 0 moves each seed that NumPy's generators are given",
+    )
+
+
+def _shift_seeds(config):
+    """Before test modules, which draw data of their own, are imported."""
+    shift = config.getoption("--shift-seeds")
+    if not shift:
+        return
+    folder = str(Path(__file__).parent / "other_seeds")
+    os.environ["SHIFT_SEEDS"] = str(shift)  # workers and commands inherit it, with the module that reads it
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+    if not hasattr(np.random.default_rng, "__wrapped__"):
+        runpy.run_path(f"{folder}/sitecustomize.py")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--shift-seeds"):
+        for item in items:
+            if item.get_closest_marker("one_seed"):
+                item.add_marker(pytest.mark.skip(reason="holds for the seed that it is written for"))
 
 
 def pytest_collection_finish():

@@ -546,8 +546,9 @@ class TestFarFromTheTrainingPoints:
 
     def test_a_kernel_that_reaches_everywhere_is_quiet(self):
         x = np.random.default_rng(0).normal(size=(100, 2))
+        x -= x.mean(0)  # y is predicted about its mean, which the kernel knows nothing of
         model = kb.ConditionalEmbedding(kb.Linear(), reg=1e-6).fit(x, x[:, 0])
-        assert model.predict([[100.0, 0.0], [0.0, 0.0]])[0] == pytest.approx(100.0, rel=1e-2)
+        assert model.predict([[100.0, 0.0], [0.0, 0.0]]) == pytest.approx([100.0, 0.0], abs=1e-2)
 
     def test_weights_that_vanish_are_told_as_such(self):
         x = np.random.default_rng(0).normal(size=(50, 1))

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(not README.exists(), reason="the README is not b
 with_docs = pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not beside the tests")
 
 
+@pytest.mark.one_seed
 def test_examples_print_what_they_say(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -121,7 +121,7 @@ def test_blocks_of_steps_change_nothing(monkeypatch):
     again = signed()
     assert len(again._blocks()) == 4
     for a, b in zip(expected, (again.interval(0.9), again.prob(lower=0.1), again.score(truth).crps), strict=True):
-        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
 
 
 def test_samples_follow_the_positive_weights():

@@ -12,6 +12,7 @@ from kernelbayes.learning import _likelihood_free as learning
 from kernelbayes.lfi._law import KernelMeansPosterior, SignedMixture
 from kernelbayes.lfi._problem import Problem
 from kernelbayes.rules import kernel_means
+from oracles import even_draws
 from oracles import kelfi as oracle
 
 BETA, REG, EPSILON = 0.6, 1e-3, 0.4
@@ -90,12 +91,13 @@ def test_sampled_forms_converge_to_the_closed_ones():
     law = SignedMixture(v, theta, BETA, Normal(np.zeros(2), np.eye(2)))
     star = np.random.default_rng(1).normal(size=(5, 2))
     errors = []
-    for T in (200, 20_000):
-        drawn = np.random.default_rng(2).normal(size=(T, 2))
-        q = oracle.kernel(drawn[:T], theta, BETA) @ v if T <= 200 else Gaussian(BETA).gram(drawn, theta) @ v
-        sampled = Gaussian(BETA).gram(star, drawn) @ q / q.sum()  # (4.12)
-        errors.append(np.abs(sampled - law.embedding(star)).max())
-    assert errors[1] < 0.25 * errors[0]
+    for T, repeats in ((200, 20), (10_000, 5)):
+        sampled = []
+        for drawn in np.random.default_rng(2).normal(size=(repeats, T, 2)):
+            q = oracle.kernel(drawn, theta, BETA) @ v if T <= 200 else Gaussian(BETA).gram(drawn, theta) @ v
+            sampled.append(Gaussian(BETA).gram(star, drawn) @ q / q.sum())  # (4.12)
+        errors.append(np.sqrt(np.mean((np.array(sampled) - law.embedding(star)) ** 2)))
+    assert errors[1] < 0.3 * errors[0]
     assert errors[1] < 0.02
 
 
@@ -128,7 +130,7 @@ def test_ratio_of_a_proposal_and_of_rounds():
     problem = Problem(prior, np.zeros(1), theta, theta, ("x",), rng, proposal=proposal)
     expected = stats.norm(1.0, 2.0).pdf(theta[:, 0]) / stats.norm(0.0, 1.0).pdf(theta[:, 0])
     np.testing.assert_allclose(problem.ratio(), expected, rtol=1e-9)
-    first, second = prior.design(300), rng.normal(1.0, 0.3, (300, 1))
+    first, second = prior.design(300), 1.0 + 0.3 * even_draws.normals(300, 1, rng)
     both = np.concatenate([first, second])
     problem = Problem(prior, np.zeros(1), both, both, ("x",), rng, rounds=np.repeat([0, 1], 300))
     p, pi = stats.norm(1.0, 2.0).pdf(both[:, 0]), stats.norm(1.0, 0.3).pdf(both[:, 0])
