@@ -2,13 +2,14 @@
 
 `save` does not compress. So nothing that is compressed is read, all sizes that a file declares must add up to no more than
 the file has, and an array must fill its member exactly: whatever a file claims, reading it takes no more memory than its own
-size. Member headers are parsed by NumPy as literals, and arrays of Python objects are refused.
+size. Headers of arrays are matched and not evaluated, so only those of the form that NumPy writes are read, and none of
+Python objects.
 """
 
 from __future__ import annotations
 
-import io
 import math
+import re
 import struct
 import zipfile
 from pathlib import Path
@@ -21,14 +22,17 @@ from .._typing import Array
 DESCRIPTION = "description"
 #: Characters of the description, and values in it: more than this is refused, on saving as on loading.
 MOST_TEXT, MOST_VALUES = 8_000_000, 1_000_000
-_READABLE = "biufcUSmM"
 _CHUNK = 2**20
-# Of a member: NumPy refuses longer ones.
-_LONGEST_HEADER = 2**14
+_MAGIC = b"\x93NUMPY"
+_LENGTHS = {(1, 0): "<H", (2, 0): "<I"}
+_HEADER = re.compile(
+    rb"\{'descr': '([<>|=]?[biufcUSmM]\d{0,9}(?:\[\d{0,9}\w{1,2}\])?)', 'fortran_order': (True|False), "
+    rb"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
+)
 # What the standard library and NumPy raise about a damaged file.
 _DAMAGE = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, OSError, EOFError, ValueError, TypeError, KeyError, IndexError),
-    *(NotImplementedError, RuntimeError, OverflowError, struct.error, SyntaxError, MemoryError),
+    *(NotImplementedError, RuntimeError, OverflowError, struct.error, MemoryError),
 )
 
 
@@ -82,7 +86,10 @@ class Archive:
             raise ValueError(f"{self._path} is not a file saved by kernelbayes")
         if info.file_size > 4 * MOST_TEXT + 2**16:
             raise ValueError(f"{self._path}: the description is longer than {MOST_TEXT:,} characters")
-        text = self.array(DESCRIPTION)
+        try:
+            text = self.array(DESCRIPTION)
+        except ValueError as problem:
+            raise ValueError(f"{self._path} is not a file saved by kernelbayes: {problem}") from None
         if text.shape != () or text.dtype.kind != "U":
             raise ValueError(f"{self._path} is not a file saved by kernelbayes")
         return str(text)
@@ -94,11 +101,11 @@ class Archive:
             raise ValueError(f"there is no array {_short(name)}, or it is used twice")
         try:
             data = self._read(info)
-            header = io.BytesIO(data[:_LONGEST_HEADER])
-            shape, fortran, dtype = _header(header)
+            return _formed(data, *_header(data), _short(name))
+        except _Untrue:
+            raise
         except _DAMAGE as problem:
             raise ValueError(f"the array {_short(name)} is damaged: {_short(problem)}") from None
-        return _formed(data, header.tell(), shape, fortran, dtype, _short(name))
 
     def _read(self, info: zipfile.ZipInfo) -> bytearray:
         """The bytes of a member, in memory that an array can keep."""
@@ -110,30 +117,38 @@ class Archive:
         return data
 
 
-def _header(file: io.BytesIO) -> tuple[Any, bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(file)
-    raise ValueError(f"version {version} of the .npy format")
+class _Untrue(ValueError):
+    """A header that says something else than its member holds."""
 
 
-def _formed(data: bytearray, start: int, shape: Any, fortran: bool, dtype: np.dtype[Any], name: str) -> Array:
+def _header(data: bytearray) -> tuple[int, np.dtype[Any], tuple[int, ...], str]:
+    """Where an array starts, its dtype, its shape, and the order of its entries."""
+    version = tuple(data[6:8])
+    if data[:6] != _MAGIC or version not in _LENGTHS:
+        raise ValueError("it is no array in NumPy's format")
+    before = 8 + struct.calcsize(_LENGTHS[version])
+    (length,) = struct.unpack(_LENGTHS[version], data[8:before])
+    found = _HEADER.fullmatch(data[before : before + min(length, 10_000)])
+    if found is None:
+        raise ValueError("its header is not of the form that kb.save writes")
+    dtype, fortran, shape = (part.decode() for part in found.groups())
+    sizes = tuple(int(size) for size in shape.split(",") if size.strip())
+    return before + length, np.dtype(dtype), sizes, "F" if fortran == "True" else "C"
+
+
+def _formed(data: bytearray, start: int, dtype: np.dtype[Any], shape: tuple[int, ...], order: Any, name: str) -> Array:
     """The array (*shape,) that is in the bytes after a header, if the header is true."""
-    if dtype.kind not in _READABLE or dtype.subdtype is not None or dtype.itemsize == 0:
-        raise ValueError(f"the array {name} has dtype {_short(dtype)}, which kb.save does not write")
-    if any(size < 0 for size in shape) or math.prod(max(size, 1) for size in shape) > 2**48:
-        raise ValueError(f"the array {name} declares the shape {_short(shape)}")
-    if math.prod(shape) * dtype.itemsize != len(data) - start:
-        there = f"{len(data) - start:,} bytes are there"
-        raise ValueError(f"the array {name} declares the shape {_short(shape)} of {dtype}, but {there}")
+    there = max(len(data) - start, 0)
+    # also of an empty array no side may be longer than could be held
+    too_long = math.prod(max(size, 1) for size in shape) > 2**48
+    if dtype.itemsize == 0 or too_long or math.prod(shape) * dtype.itemsize != there:
+        raise _Untrue(f"the array {name} declares the shape {_short(shape)} of {dtype}, but {there:,} bytes are there")
     flat = np.frombuffer(data, dtype, offset=start)
     if dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
-        raise ValueError(f"the array {name} holds truth values that are neither true nor false")
+        raise _Untrue(f"the array {name} holds truth values that are neither true nor false")
     if dtype.kind == "U" and flat.view(np.dtype("u4").newbyteorder(dtype.byteorder)).max(initial=0) > 0x10FFFF:
-        raise ValueError(f"the array {name} holds text that is not Unicode")
-    array = flat.reshape(shape, order="F" if fortran else "C")
+        raise _Untrue(f"the array {name} holds text that is not Unicode")
+    array = flat.reshape(shape, order=order)
     return array.astype(dtype.newbyteorder("="), order="K", copy=not array.flags.aligned)
 
 
