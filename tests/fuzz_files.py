@@ -34,7 +34,9 @@ def genuine():
     X, labels = rng.normal(size=(12, 2)), np.array(["a", "b"] * 6)
     kernel = 2.0 * kb.Gaussian([1.0, 2.0]) + kb.Linear().on(0) * kb.Matern(1.5)
     network = kb.MLP(2, 2, widths=(3,), random_state=0)
-    prior = kb.Prior(a=(0, 1), b=stats.gamma(2.0), k=stats.poisson(3), m=stats.multivariate_normal([0.0, 1.0], np.eye(2)))
+    prior = kb.Prior(
+        a=(0, 1), b=stats.gamma(2.0), k=stats.poisson(3), m=stats.multivariate_normal([0.0, 1.0], np.eye(2))
+    )
     rule = kb.KernelBayesRule("kbr", kb.Gaussian(2.0), kb.Gaussian(1.0), reg=1e-2, prior_reg=1e-3).fit(X, X)
     return [
         kernel,
@@ -211,7 +213,11 @@ def run(count, folder, seed=0, measured=False):
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(delete=False) if sys.version_info >= (3, 12) else tempfile.TemporaryDirectory() as at:
+    with (
+        tempfile.TemporaryDirectory(delete=False)
+        if sys.version_info >= (3, 12)
+        else tempfile.TemporaryDirectory() as at
+    ):
         seen = list(run(int(sys.argv[1]), at, int(sys.argv[2]) if len(sys.argv) > 2 else 0, measured=True))
         print(Counter(found.split(":")[0] for found, *_ in seen))
         print("over a second", sum(s > MOST_SECONDS for _, s, _ in seen), "longest", max(s for _, s, _ in seen))

@@ -168,7 +168,9 @@ def test_no_name_in_a_file_is_looked_up_but_that_of_a_distribution(tmp_path, mon
     called = []
     monkeypatch.setattr(stats, "test", lambda *a, **k: called.append(a))
     for family in ("test", "rv_continuous", "__loader__", "_stats_py", "kde", "no such thing"):
-        with pytest.raises(ValueError, match=rf"file\.npz: Prior\._blocks\[0\]: scipy.stats has no distribution '{family}'"):
+        with pytest.raises(
+            ValueError, match=rf"file\.npz: Prior\._blocks\[0\]: scipy.stats has no distribution '{family}'"
+        ):
             kb.load(write(tmp_path / "file.npz", prior_of(family)))
     assert not called
     assert kb.load(write(tmp_path / "file.npz", prior_of("norm"))).names == ("x",)
@@ -178,7 +180,7 @@ def test_no_name_in_a_file_is_looked_up_but_that_of_a_distribution(tmp_path, mon
     ("description", "members", "message"),
     [
         (GAUSSIAN, {"a0": np.array(np.nan)}, r"Gaussian.lengthscale holds NaN where finite numbers were wanted"),
-        (GAUSSIAN, {"a0": np.array("1.0")}, r"Gaussian.lengthscale is an array of text where numbers were wanted"),
+        (GAUSSIAN, {"a0": np.array("1.0")}, r"Gaussian.lengthscale holds text where numbers were wanted"),
         (GAUSSIAN, {"a0": np.array(-1.0)}, r"Gaussian: lengthscale must be positive, got -1.0"),
         (GAUSSIAN, {}, r"Gaussian.lengthscale: there is no array 'a0'"),
         (GAUSSIAN, {"a0": npy(np.zeros(1), (10**9,), "<f8")}, r"'a0' declares the shape '\(1000000000,\)' of float64, but 8"),
@@ -194,7 +196,7 @@ def test_no_name_in_a_file_is_looked_up_but_that_of_a_distribution(tmp_path, mon
         (described("FunctionKernel", function=described("Delta")), {}, r"function is a Delta where Callable was wanted"),
         (described("Sum", left=GAUSSIAN, right=GAUSSIAN), {"a0": np.array(1.0)}, r"Sum.right.lengthscale: .* used twice"),
         (described("MLP", layers={"tuple": []}, activation="__class__"), {}, r"activation is the text '__class__' where"),
-        (prior_of("norm", args={"tuple": [1.0, "x"]}), {}, r"Scalar|_blocks\[0\].args\[1\] is the text 'x' where a number"),
+        (prior_of("norm", args={"tuple": [1.0, "x"]}), {}, r"_blocks\[0\].args\[1\] is the text 'x' where a number"),
         (prior_of("norm", kwds={"dict": {"moments": 1.0}}), {}, r"norm\(moments=1\) is not a distribution of scipy.stats"),
         (prior_of("zipf", args={"tuple": [1.0001]}), {}, r"its tail is too long"),
         (described("Gaussian", lengthscale=[1.0]), {}, r"Gaussian.lengthscale is described in no way"),
@@ -228,7 +230,12 @@ def test_what_a_file_declares_takes_neither_time_nor_memory(tmp_path):
         for i in range(1000):
             info = zipfile.ZipInfo(f"b{i}.npy")
             first = file.getinfo("a0.npy")
-            info.header_offset, info.file_size, info.compress_size = first.header_offset, first.file_size, first.file_size
+            info.CRC, info.date_time = first.CRC, first.date_time
+            info.header_offset, info.file_size, info.compress_size = (
+                first.header_offset,
+                first.file_size,
+                first.file_size,
+            )
             file.filelist.append(info)
         file._didModify = True
     long = tmp_path / "long.npz"
@@ -275,7 +282,9 @@ def test_every_class_has_a_layout():
 
 
 def test_a_filter_that_was_reset_goes_on_after_loading(tmp_path):
-    model = kb.KernelBayesFilter("kbr", kb.Gaussian(2.0), kb.Gaussian(1.0), reg=1e-2, prior_reg=1e-2, transition_reg=1e-2)
+    model = kb.KernelBayesFilter(
+        "kbr", kb.Gaussian(2.0), kb.Gaussian(1.0), reg=1e-2, prior_reg=1e-2, transition_reg=1e-2
+    )
     model.fit(X, Y).reset(Y[:5])
     again = round_trip(model, tmp_path)
     np.testing.assert_allclose(again.step(X[3]).mean(), model.step(X[3]).mean(), atol=1e-12)

@@ -267,4 +267,6 @@ def _fields(row: list[str]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMES
-    return ", ".join(name if len(name) <= 80 else f"{name[:60]}..." for name in names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(name if len(name) <= 80 else f"{name[:60]}..." for name in names[:_MOST_NAMES]) + (
+        f" and {more} more" if more > 0 else ""
+    )

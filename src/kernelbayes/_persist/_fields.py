@@ -154,6 +154,7 @@ _NARROWER: dict[type, Fields] = {
     Runs: {"outputs": Gaps, "seconds": Gaps},
     ProbabilisticClassifier: {"class_weight": dict[str | int | float, float] | str | None},
     ConditionalEmbeddingNetwork: {"network": _Network | None},
+    KernelMonteCarloFilter: {"initial": None},  # its transition is a function: there are no files of it
     SparseRegression: {"points": int | Points | list[float] | list[list[float]]},
 }
 

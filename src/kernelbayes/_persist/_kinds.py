@@ -130,7 +130,11 @@ def _fault_in_dict(value: Any, kind: Any, inner: tuple[Any, ...]) -> str | None:
 def _fault_in_number(value: Any, *, finite: bool) -> str | None:
     if isinstance(value, np.ndarray) and value.shape == ():  # a setting may have been given as one
         return _fault_in_array(value, Cells(finite=finite))
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or (isinstance(value, int) and abs(value) >= _MOST):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or (isinstance(value, int) and abs(value) >= _MOST)
+    ):
         return _unlike(value, float)
     return f"is {value} where a finite number was wanted" if finite and not math.isfinite(value) else None
 
@@ -139,7 +143,7 @@ def _fault_in_array(value: Any, cells: Cells) -> str | None:
     if not isinstance(value, np.ndarray):
         return _unlike(value, np.ndarray)
     if value.dtype.kind not in cells.letters:
-        return f"is an array of {_named(value)} where {'numbers' if cells.letters == 'biuf' else 'points'} were wanted"
+        return f"holds {_named(value)} where {'numbers' if cells.letters == 'biuf' else 'points'} were wanted"
     if value.dtype.kind == "O":
         return next((f"[{i}] {text}" for i, v in enumerate(value) if (text := _fault_in_point(v, cells))), None)
     if cells.finite and value.dtype.kind == "f" and not np.isfinite(value).all():

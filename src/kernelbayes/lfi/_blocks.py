@@ -223,7 +223,9 @@ def _check_numbers(frozen: Any) -> None:
     largest = _LARGEST.get(family, _LARGEST_OF_WHOLE if hasattr(frozen, "pmf") else np.inf)
     for number in (*frozen.args, *frozen.kwds.values()):
         if np.max(np.abs(number)) > largest:
-            raise ValueError(f"{family} has the number {np.max(number):g}, and SciPy finds no quantiles beyond {largest:g}")
+            raise ValueError(
+                f"{family} has the number {np.max(number):g}, and SciPy finds no quantiles beyond {largest:g}"
+            )
 
 
 def _check_reach(frozen: Any) -> None:
