@@ -33,6 +33,7 @@ def genuine():
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(12, 2)), np.array(["a", "b"] * 6)
     kernel = 2.0 * kb.Gaussian([1.0, 2.0]) + kb.Linear().on(0) * kb.Matern(1.5)
+    regs = {"reg": 1e-2, "prior_reg": 1e-2, "transition_reg": 1e-2}
     network = kb.MLP(2, 2, widths=(3,), random_state=0)
     prior = kb.Prior(
         a=(0, 1), b=stats.gamma(2.0), k=stats.poisson(3), m=stats.multivariate_normal([0.0, 1.0], np.eye(2))
@@ -46,7 +47,7 @@ def genuine():
         kb.ConditionalEmbedding(kb.Gaussian(1.0), reg=1e-2).fit(X, X[:, 0]),
         kb.ConditionalEmbedding(features=kb.OneHot(), reg=1e-2).fit(labels, X[:, 0]),
         rule.posterior(X[:3], X[:4]),
-        kb.KernelBayesFilter("kbr", kb.Gaussian(1.0), kb.Gaussian(1.0), reg=1e-2, prior_reg=1e-2, transition_reg=1e-2).fit(X, X),
+        kb.KernelBayesFilter("kbr", kb.Gaussian(1.0), kb.Gaussian(1.0), **regs).fit(X, X),
         kb.AnalyticEmbedding(kb.Mixture([stats.norm(), stats.norm(3)]), kb.Gaussian(0.7)),
         kb.quadrature(kb.Gaussian(1.0), stats.norm(), 5, random_state=0),
         kb.Covariance(X, kb.Gaussian(1.0)),

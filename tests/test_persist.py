@@ -183,7 +183,7 @@ def test_no_name_in_a_file_is_looked_up_but_that_of_a_distribution(tmp_path, mon
         (GAUSSIAN, {"a0": np.array("1.0")}, r"Gaussian.lengthscale holds text where numbers were wanted"),
         (GAUSSIAN, {"a0": np.array(-1.0)}, r"Gaussian: lengthscale must be positive, got -1.0"),
         (GAUSSIAN, {}, r"Gaussian.lengthscale: there is no array 'a0'"),
-        (GAUSSIAN, {"a0": npy(np.zeros(1), (10**9,), "<f8")}, r"'a0' declares the shape '\(1000000000,\)' of float64, but 8"),
+        (GAUSSIAN, {"a0": npy(np.zeros(1), (10**9,), "<f8")}, r"'a0' declares the shape '\(1000000000,\)' of float64"),
         (GAUSSIAN, {"a0": npy(np.zeros(1), (10**9, 0, 10**9), "<f8")}, r"'a0' declares the shape"),
         (GAUSSIAN, {"a0": npy(np.zeros(1), (10**9,), "<U0")}, r"'a0' declares the shape"),
         (GAUSSIAN, {"a0": npy(np.zeros(1), (1,), "|O")}, r"'a0' is damaged: 'its header is not of the form"),

@@ -24,7 +24,7 @@ DESCRIPTION = "description"
 MOST_TEXT, MOST_VALUES = 8_000_000, 1_000_000
 _CHUNK = 2**20
 _MAGIC = b"\x93NUMPY"
-_LENGTHS = {(1, 0): "<H", (2, 0): "<I"}
+_LENGTHS = {b"\x01\x00": "<H", b"\x02\x00": "<I"}
 _HEADER = re.compile(
     rb"\{'descr': '([<>|=]?[biufcUSmM]\d{0,9}(?:\[\d{0,9}\w{1,2}\])?)', 'fortran_order': (True|False), "
     rb"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
@@ -123,7 +123,7 @@ class _Untrue(ValueError):
 
 def _header(data: bytearray) -> tuple[int, np.dtype[Any], tuple[int, ...], str]:
     """Where an array starts, its dtype, its shape, and the order of its entries."""
-    version = tuple(data[6:8])
+    version = bytes(data[6:8])
     if data[:6] != _MAGIC or version not in _LENGTHS:
         raise ValueError("it is no array in NumPy's format")
     before = 8 + struct.calcsize(_LENGTHS[version])

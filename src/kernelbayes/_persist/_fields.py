@@ -49,7 +49,7 @@ from ..learning._mediated import MediatedParameters
 from ..learning._networks import MLP, ConvNet, Standardised
 from ..learning._sparse import SparseParameters
 from ..lfi import Calibration, EpsilonKernel, ParameterPosterior, PredictiveCheck, Prior
-from ..lfi._blocks import Block, Correlated, Drawn, Scalar
+from ..lfi._blocks import Block, Correlated, Scalar
 from ..lfi._epsilon import SpatioTemporalEpsilon
 from ..lfi._law import KernelMeansPosterior, Law, Moved, WeightedPoints
 from ..regression._deconditional import DeconditionalEmbedding
@@ -335,7 +335,7 @@ _PLAIN: dict[type, Fields] = {
         "names": _Names,
         "statistics": _Names,
         "method": str,
-        "settings": dict[str, None | bool | Real | str | Gaps | Kernel | EpsilonKernel],
+        "settings": dict[str, bool | Real | str | Gaps | Kernel | EpsilonKernel | None],
         "details": dict[str, Any],
         "ess": Real,
         "problems": _Names,
@@ -357,7 +357,7 @@ _PLAIN: dict[type, Fields] = {
         "resolution": Real,
         "worst_case_error": Real,
         "embedding_error": NotRequired[Real],
-        "_plan": dict[str, None | int | float | Recipe],
+        "_plan": dict[str, int | float | Recipe | None],
     },
     Integral: {
         "rule": QuadratureRule,
@@ -415,7 +415,7 @@ def _hinted(cls: type) -> Fields:
     elif dataclasses.is_dataclass(cls):
         names = [field.name for field in dataclasses.fields(cls) if field.init]
         hints = get_type_hints(cls)
-        # the domain of a parameter that is learned is checked with the object
+        # the domain of a parameter that is learned is checked by its kernel
         learned = {field.name for field in dataclasses.fields(cls) if field.metadata.get("domain")}
         hints |= dict.fromkeys(learned, float | Numbers)
     else:

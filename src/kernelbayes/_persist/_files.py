@@ -19,7 +19,6 @@ import numpy as np
 
 from .._estimator import DERIVED
 from .._typing import Array
-from ..kernels._parameters import check_parameter
 from ._archive import DESCRIPTION, MOST_TEXT, MOST_VALUES, Archive
 from ._fields import known, layout
 from ._kinds import fault
@@ -250,7 +249,7 @@ def _checked(cls: type, state: dict[str, Any], where: str) -> Any:
 
 
 def _check_own(made: Any, where: str) -> None:
-    """The checks that a class makes of its own objects: of dataclasses, Equinox modules and declared parameters."""
+    """The checks that a class makes of its own objects: those of dataclasses and of Equinox modules."""
     try:
         if hasattr(made, "__post_init__"):
             copy.copy(made).__post_init__()  # a copy, as some of them set what they check
@@ -259,7 +258,5 @@ def _check_own(made: Any, where: str) -> None:
         for base in type(made).__mro__:
             if "__check_init__" in vars(base):
                 base.__check_init__(made)  # type: ignore[attr-defined]
-        for field in getattr(made, "__dataclass_fields__", {}).values():
-            check_parameter(field, getattr(made, field.name, None))
     except (ValueError, TypeError, ArithmeticError) as problem:
         raise ValueError(f"{where}: {problem}") from None

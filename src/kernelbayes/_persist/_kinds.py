@@ -1,7 +1,7 @@
 """Whether a value is of the kind that a type hint names: the hints of the classes themselves, read strictly.
 
-A `float` is a finite number and an array holds finite numbers, unless the hint says `Real`, `Gaps` or `Points`. A function is
-never of any kind, as no file can hold one.
+A `float` is a finite number and an array holds finite numbers, unless the hint says `Real`, `Gaps` or `Points`. A function
+is never of any kind, as no file can hold one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections.abc
 import math
 import types
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
 
 import numpy as np
 
@@ -28,15 +28,15 @@ class Loose(NamedTuple):
 
 
 #: Finite numbers.
-Numbers = Annotated[np.ndarray, Cells()]
+Numbers: TypeAlias = Annotated[np.ndarray, Cells()]
 #: Numbers, NaN and infinity among them.
-Gaps = Annotated[np.ndarray, Cells(finite=False)]
+Gaps: TypeAlias = Annotated[np.ndarray, Cells(finite=False)]
 #: Points of any kernel: numbers, labels, dates, or one array for each.
-Points = Annotated[np.ndarray, Cells("biufUSMO")]
+Points: TypeAlias = Annotated[np.ndarray, Cells("biufUSMO")]
 #: The same with gaps.
-Labels = Annotated[np.ndarray, Cells("biufUSMO", finite=False)]
+Labels: TypeAlias = Annotated[np.ndarray, Cells("biufUSMO", finite=False)]
 #: One number, which may be NaN or infinite.
-Real = Annotated[float, Loose()]
+Real: TypeAlias = Annotated[float, Loose()]
 
 # Whole numbers beyond this mean nothing in any setting, and overflow as a float.
 _MOST = 2**128

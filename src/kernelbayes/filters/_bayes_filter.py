@@ -21,9 +21,9 @@ from ..features import Recipe, Subspace, kernel_for
 from ..kernels import Kernel
 from ..rules.bayes import RULES
 from ._belief import Belief, DeferredTrack
+from ._correction import Prior
 from ._dynamics import Log
 from ._observing import Observing
-from ._correction import Prior
 from ._recursion import Corrected, Observed, Recursion, Run, Settings
 from ._sequences import Training, column_names, read_log
 from ._smoother import Smoother, reversed_log
