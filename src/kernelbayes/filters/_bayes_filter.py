@@ -21,6 +21,7 @@ from ..features import Recipe, Subspace, kernel_for
 from ..kernels import Kernel
 from ..rules.bayes import RULES
 from ._belief import Belief, DeferredTrack
+from ._correction import Prior
 from ._dynamics import Log
 from ._observing import Observing
 from ._recursion import Corrected, Observed, Recursion, Run, Settings
@@ -270,7 +271,8 @@ class KernelBayesFilter(Observing, BaseEstimator):
         if control is not None and self.controls_ is None:
             raise ValueError("the filter was fitted without controls")
         if self._now is None:
-            prior = self._prior if self._prior is not None else recursion.initial(None, 1)
+            # of a filter that was loaded it is a plain tuple
+            prior = Prior(*self._prior) if self._prior is not None else recursion.initial(None, 1)
         else:
             prior = recursion.predict(self._now, self._read_control(control))
         f, present, novelty, _ = self._seen([self._one_row(observation)], ["observation"])[0]
