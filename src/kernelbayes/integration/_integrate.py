@@ -22,7 +22,7 @@ from ..simulation import Runs, SimulationError, SimulationWarning
 from ..simulation._runs import joined
 from ..simulation._signature import takes_keywords
 from ..simulation._simulate import running, settled_seed
-from ._doubts import Doubts, caution
+from ._doubts import Doubts, believed_std
 from ._integral import Integral
 from ._quadrature import fits_memory, quadrature
 from ._reading import read_source
@@ -180,12 +180,12 @@ def _values(runs: Runs) -> Array:
     return values[:, 0] if values.shape[1] == 1 else values
 
 
-def _believed(rule: QuadratureRule, values: Array) -> tuple[Any, Any]:
+def _believed(rule: QuadratureRule, values: Array, start: Array | None) -> tuple[Any, Any]:
     """The integral and its standard deviation, with caution."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuadratureWarning)  # of all nodes and of each half: problems say it once
         mean, std = rule.integrate(values, return_std=True)
-        return mean, scalar(std * caution(rule, values, mean, std))
+        return mean, scalar(believed_std(rule, values, mean, std, start))
 
 
 class _Plan:
@@ -256,7 +256,7 @@ class _Plan:
             notes += said
             runs = joined(parts, self.source.dimension)
             found, values = self.fitted(rule, runs), _values(runs)
-            history.append((len(runs), *_believed(found, values)))
+            history.append((len(runs), *_believed(found, values, self.start if self.kernel is None else None)))
             if len(runs) + len(runs.failures) < len(rule) or len(rule) >= last or self.reached(found, history):
                 break
             if time.monotonic() > end:
