@@ -21,7 +21,8 @@ import numpy as np
 
 from .. import _check
 from .._typing import Array
-from ..embeddings._weighted import covariances, effective_sizes
+from ..embeddings._moments import covariances
+from ..embeddings._weighted import effective_sizes
 from ..kernels import Gaussian
 from ..kernels._distributions import Normal
 from ..kernels._integrals import mean_integral
