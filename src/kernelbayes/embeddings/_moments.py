@@ -19,11 +19,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .. import _check
 from .._linalg import eigenvectors
 from .._typing import Array
 from ._weighted import blocks, distribution_function, rising
 
-# Projections this near, relative to the largest, are of points that cannot be told apart.
+# Numbers this near, relative to the largest, cannot be told apart.
 _EQUAL = 1e-12
 
 
@@ -53,6 +54,18 @@ def _powers(X: Array, W: Array, order: int, about: Array) -> Array:
 def deviations(X: Array, W: Array) -> Array:
     """Standard deviations (t, d)."""
     return np.sqrt(_powers(X, W, 2, means(X, W)))
+
+
+def contradictions(X: Array, W: Array) -> Array:
+    """Distances (t, d) of the means from those of the rising distribution functions, in standard deviations of the latter.
+
+    Zero where no weight is negative. Numbers of any size where such a function is a single step.
+    """
+    mean = means(X, W)
+    away, squares = np.abs(_powers(X, W, 1, mean)), _powers(X, W, 2, mean)
+    away = np.where((W < 0).any(1)[:, None], away, 0.0)
+    own = np.sqrt(np.maximum(squares - away**2, 0.0))
+    return away / np.maximum(own, np.maximum(_EQUAL * away, _check.SMALLEST))
 
 
 def covariances(X: Array, W: Array) -> Array:
