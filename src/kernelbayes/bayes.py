@@ -441,7 +441,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             self._surroundings = Surroundings(seen, self.Z_, self.kernel_, self.latent_kernel_, self._seed)
         near, x = self._surroundings, self._seen(x)
         novelty = near.novelty(x)
-        contradiction, widening = self._spreads(prior, state.support, weights)
+        contradiction, widening = self._spreads(prior, state, weights)
         return Health(
             total=total,
             ess=effective_sizes(weights),
@@ -458,18 +458,22 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             prior_reg=state.prior_reg,
         )
 
-    def _spreads(self, prior: Weighted | None, support: Array, weights: Array) -> tuple[Array, Array]:
-        """How far means lie from where intervals do, and how posteriors compare with the prior in width: (t,) each."""
-        nothing = np.zeros(len(weights)), np.zeros(len(weights))
+    def _spreads(self, prior: Weighted | None, state: _Conditioned, weights: Array) -> tuple[Array, Array]:
+        """How far means lie from where intervals do, and how posteriors compare with the prior in width: (t,) each.
+
+        Few pairs may lie within a narrow prior: its width is no less than that of those which do.
+        """
+        X, nothing = state.support, np.zeros(len(weights))
         readable = np.abs(weights.sum(1)) > 1e-8 * np.abs(weights).sum(1)
-        if support.ndim != 2 or support.dtype.kind != "f" or not readable.all():
-            return nothing
+        if X.ndim != 2 or X.dtype.kind != "f" or not readable.all():
+            return nothing, nothing
         own = weights / weights.sum(1, keepdims=True)
-        uniform = np.full(len(self.Z_), 1.0 / len(self.Z_))
-        points, before = (self.Z_, uniform) if prior is None else (prior.points, prior.weights)
-        width = deviations(points, before[None])
-        wider = np.divide(deviations(support, own), width, out=np.zeros((len(own), points.shape[1])), where=width > 0)
-        return contradictions(support, own).max(1), wider.max(1)
+        base = state.base if state.beyond is None else np.where(state.beyond, 0.0, state.base)
+        width = deviations(X, base[None] / base.sum()) if base.sum() > 0 else np.zeros((1, X.shape[1]))
+        if prior is not None:
+            width = np.maximum(width, deviations(prior.points, prior.weights[None]))
+        wider = np.divide(deviations(X, own), width, out=np.zeros((len(own), X.shape[1])), where=width > 0)
+        return contradictions(X, own).max(1), wider.max(1)
 
     def _seen(self, X: Array) -> Array:
         """What the novelty of an observation is measured on: a network's features, or x itself."""

@@ -60,6 +60,14 @@ def test_a_spread_is_about_the_mean_and_not_about_the_middle_of_the_function():
     assert a.std()[0] == pytest.approx(1.0)
 
 
+def test_contradictions_are_distances_from_the_function_in_its_own_spreads():
+    x, w = np.array([0.0, 1.0, 2.0, 3.0])[:, None], np.array([0.6, 0.7, 0.1, -0.4])  # steps 0.6, 1, 1, 1 after clipping
+    off = abs(0.4 - w @ x[:, 0]) / np.sqrt(0.24)
+    found = _moments.contradictions(x, np.stack([w, [0.25, 0.25, 0.25, 0.25], [1.5, 0.0, 0.0, -0.5]]))[:, 0]
+    assert found[:2] == pytest.approx([off, 0.0])
+    assert 1e6 < found[2] < np.inf  # a single step, away from the mean
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_covariances_are_covariances_whatever_the_weights(seed):
     """Semidefinite, with the squared spreads on the diagonal; and they turn and stretch with single columns."""
@@ -414,7 +422,7 @@ def test_probabilities_of_events_stay_between_0_and_1():
 
 
 @pytest.mark.parametrize(
-    "given, words",
+    ("given", "words"),
     [
         ({"event": 3.0}, "event must be a function of points, got float"),
         ({"event": lambda x: x[:, 0]}, "event must return True or False"),

@@ -7,7 +7,7 @@ the mean, the weights contradict themselves, and the distance between the two co
 the function is the running sum, and all of this is the usual formula, which is then used as it is.
 
 Covariances have these spreads on their diagonal. Their correlations come from spreads too, as the orthogonalised estimator
-of Maronna and Zamar (2002), section 4, makes them: with the columns divided by their spreads and E the eigenvectors of the
+of Maronna and Zamar (2002) makes them: with the columns divided by their spreads and E the eigenvectors of the
 weighted correlations, R is `E diag(s^2) E'` with s the spreads along the columns of E, scaled to a diagonal of ones. Of two
 columns these are their sum and their difference, as in Gnanadesikan and Kettenring (1972). No direction is left with a
 negative variance, and none with a zero that is none.
