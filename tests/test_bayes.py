@@ -386,6 +386,52 @@ def test_an_observation_that_the_prior_did_not_expect():
     assert model.posterior([-0.9], prior).health.ok
 
 
+def _in_the_tail(seed, rule="iw", n=300):
+    """A reading 2.6 standard deviations from what the prior predicts; the exact posterior is N(1.10, 0.257^2)."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(0, 2, (n, 1))
+    X = Z + 0.5 * rng.normal(size=(n, 1))
+    model = kb.KernelBayesRule(rule, random_state=0).fit(X, Z)
+    return model, rng.normal(1.5, 0.3, (1000, 1))
+
+
+def test_pairs_that_the_prior_excludes_have_no_weight():
+    """Small positive values of an estimated ratio, far from the prior, would outweigh all others in its tail."""
+    off = []
+    for seed in range(3):
+        model, prior = _in_the_tail(seed)
+        posterior = _quiet(model, [0.0], prior)
+        assert (posterior.weights[(model.Z_ < 0)[:, 0]] == 0).all()
+        lower, upper = posterior.interval(0.9)[:, 0]
+        assert 0.3 < lower < upper < 2.7  # the prior's draws lie between 0.5 and 2.5
+        off.append(abs(posterior.mean()[0] - 1.10))
+    assert np.mean(off) < 0.3  # 0.4 to 0.6 otherwise
+    printed = kb.KernelBayesRule(kernel=model.kernel_, reg=model.reg_, normalise=None, random_state=0)
+    weights = _quiet(printed.fit(model.X_, model.Z_), [0.0], prior).weights
+    assert (weights[(model.Z_ < 0)[:, 0]] != 0).any()  # as in the paper
+
+
+def test_where_a_prior_ends_is_not_read_off_few_draws():
+    model, prior = _in_the_tail(0)
+    assert model._beyond(model._read_prior(prior)).any()
+    assert model._beyond(model._read_prior(prior[:40])) is None
+    weights = np.where(np.arange(1000) < 20, 1.0, 0.0)  # twenty points, however often they are drawn
+    assert model._beyond(model._read_prior(kb.MeanEmbedding(prior, weights, kb.Gaussian(1.0)))) is None
+
+
+def test_weights_that_contradict_themselves_are_told():
+    """Of prior points the mean lies below all of the interval; of pairs the posterior is wider than the prior."""
+    model, prior = _in_the_tail(1, "dmo")
+    with pytest.warns(kb.PosteriorWarning, match="the weights contradict themselves"):
+        posterior = model.posterior([0.0], prior)
+    assert posterior.mean()[0] < posterior.interval(0.9)[0, 0]
+    assert posterior.health.contradiction > 1 > 0.5 > _quiet(model, [1.5], prior).health.contradiction
+    model, prior = _in_the_tail(12, "kbr")  # leaves weight where the prior has none
+    with pytest.warns(kb.PosteriorWarning, match="times as wide as the prior"):
+        assert model.posterior([0.0], prior).health.widening > 1.5
+    assert _quiet(model, [1.5], prior).health.widening < 1.3
+
+
 @pytest.mark.parametrize(
     ("prior", "match"),
     [

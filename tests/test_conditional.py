@@ -631,3 +631,24 @@ def test_groups_are_held_out_together():
     rows = held_out(200, 43, labels, np.random.default_rng(0))
     assert len(rows) == 40
     assert (np.bincount(labels[rows])[np.unique(labels[rows])] == 5).all()
+
+
+def test_spreads_and_probabilities_are_those_of_the_embedding_at_each_point():
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-2, 2, (80, 2))
+    y = np.column_stack([x[:, 0] + rng.normal(size=80), np.sin(2 * x[:, 1]) + 0.1 * rng.normal(size=80)])
+    model = kb.ConditionalEmbedding(kb.Gaussian(0.7), reg=1e-4).fit(x, y)
+    at = rng.uniform(-2, 2, (12, 2))
+    each = [model.embed(point) for point in at]
+    plain = [np.einsum("i,ij->j", a.weights, (y - a.mean()) ** 2) for a in each]
+    assert np.min(plain) < 0  # the weights are signed enough to matter
+    mean, std = model.predict(at, return_std=True)
+    np.testing.assert_array_equal(mean, model.predict(at))
+    np.testing.assert_allclose(std, [a.std() for a in each], rtol=1e-9)
+    assert std.min() > 0.05
+    for box in ({"upper": [0.0, np.inf]}, {"lower": 0.0}, {"event": lambda y: y.sum(1) > 0}):
+        found = model.prob(at, **box)
+        np.testing.assert_allclose(found, [a.prob(**box) for a in each], atol=1e-12)
+        assert ((found >= 0) & (found <= 1)).all()
+    flat = kb.ConditionalEmbedding(kb.Gaussian(0.7), reg=1e-4).fit(x, y[:, 0]).predict(at, return_std=True)
+    np.testing.assert_allclose(flat[1], std[:, 0], rtol=1e-9)

@@ -240,6 +240,11 @@ def eigh(A: AnyArray, *, definite: bool = True) -> tuple[AnyArray, AnyArray]:
     return xp.maximum(values, 0.0) if definite else values, vectors[:, ::-1]
 
 
+def eigenvectors(A: Array) -> Array:
+    """Orthonormal eigenvectors, as columns, of a stack (..., d, d) of small symmetric matrices."""
+    return np.linalg.eigh(A)[1]
+
+
 def singular_values(A: Array) -> Array:
     """Singular values in falling order."""
     return np.linalg.svd(A, compute_uv=False)

@@ -31,13 +31,16 @@ from .embeddings import (
     Embedding,
     MeanEmbedding,
     Weighted,
+    deviations,
     evaluate_function,
     mean_coordinates,
+    probabilities,
     quantiles,
     sample_in_order,
     share_seen,
     tails,
     tell_outside,
+    vectors_of,
 )
 from .features import Recipe, Streamed, default_recipe, kernel_for, represent
 from .kernels import Gaussian, Kernel
@@ -48,8 +51,6 @@ from .rules import chain_rule, conditional, sum_rule
 
 # Points held out to choose reg in a sample too large to leave each out.
 _HELD_OUT = 2000
-# Weights handled at a time when quantiles are read off.
-_BLOCK_ELEMENTS = 2**22
 
 
 class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator):
@@ -273,8 +274,8 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
     def expect(self, f: Callable[[Array], ArrayLike], X: ArrayLike) -> Array:
         """E[f(Y) | x] at each point: (t,) or (t, p) for f from targets (n, q) to (n,) or (n, p).
 
-        Weights may be negative, so the expectation of an indicator, a probability, may leave [0, 1] by a little where the
-        data is thin: clip it if that matters.
+        It is the estimator of the papers, linear in f. Weights may be negative, so that it may leave the range of f where
+        the data is thin: the probability of an event is `prob`, which stays in [0, 1].
         """
         check_is_fitted(self)
         values = evaluate_function(f, self.Y_)
@@ -282,13 +283,45 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         offset = values.mean(0) if self.intercept else np.zeros(values.shape[1:])
         return offset + self._look(X) @ solve(self.factor_, self._gram.gather(values - offset))
 
-    def predict(self, X: ArrayLike) -> Array:
-        """E[Y | x] at each point: (t,) or (t, p) as Y was."""
+    def prob(
+        self,
+        X: ArrayLike,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        *,
+        event: Callable[[Array], ArrayLike] | None = None,
+    ) -> Array:
+        """The probability at each point that `lower < y <= upper`, or that an event holds: (t,), or (t, p) for p events.
+
+        Between 0 and 1, as in `MeanEmbedding.prob`: `event` is a function that takes all targets (n, q) at once and is True
+        or False at each.
+
+        Example:
+            >>> import numpy as np, kernelbayes as kb
+            >>> rng = np.random.default_rng(0)
+            >>> x = rng.uniform(-1, 1, (200, 1))
+            >>> model = kb.ConditionalEmbedding().fit(x, x[:, 0] + 0.2 * rng.normal(size=200))
+            >>> low, middle, high = model.prob([[-0.9], [0.0], [0.9]], lower=0.0)
+            >>> bool(low < 0.1 and 0.3 < middle < 0.7 and high > 0.9)
+            True
+        """
+        return probabilities(self.Y_, self._weights(X), lower, upper, event)
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """E[Y | x] at each point: (t,) or (t, p) as Y was; with `return_std` also the standard deviation of Y there.
+
+        The latter is that of y about its mean, as in `MeanEmbedding.std`, not of the estimate of the mean.
+        """
         X = self._points(X)
         if not self._has_mean():
             raise ValueError("Y does not hold vectors, so it has no mean; use expect with a function of Y")
-        out = self.offset_ + self._look(X) @ self.coef_
-        return out[:, 0] if self._vector_target else out
+        F = self._look(X)
+        found = [self.offset_ + F @ self.coef_]
+        if return_std:
+            weights = self._complete(conditional.weights(self._gram, self.factor_, F))
+            found.append(deviations(*vectors_of(self.Y_, weights)))
+        found = [out[:, 0] if self._vector_target else out for out in found]
+        return tuple(found) if return_std else found[0]
 
     def quantile(self, X: ArrayLike, q: ArrayLike) -> Array:
         """Quantiles of each column of y at each point: (t, p) for one level, (len(q), t, p) for several.
@@ -298,10 +331,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         weights = self._weights(X)
         if not self._has_mean():
             raise ValueError("Y does not hold vectors, so it has no quantiles")
-        weights = weights / weights.sum(1, keepdims=True)
-        rows = max(1, _BLOCK_ELEMENTS // len(self.Y_))
-        parts = [quantiles(self.Y_, weights[i : i + rows], q) for i in range(0, len(weights), rows)]
-        out = np.concatenate(parts, axis=1)
+        out = quantiles(*vectors_of(self.Y_, weights), q)
         out = out[..., 0] if self._vector_target else out
         return out[0] if np.ndim(q) == 0 else out
 

@@ -173,3 +173,9 @@ def test_bad_questions_are_refused():
         a.sample(0)
     with pytest.raises(ValueError, match="columns"):
         kb.Mixture([NORMAL]).density([[1.0, 2.0]])
+
+
+def test_probability_of_an_event_by_quasi_monte_carlo():
+    ring = kb.AnalyticEmbedding([stats.norm(), stats.norm()], kb.Gaussian())
+    found = ring.prob(event=lambda x: (x**2).sum(1) < 1.0)
+    assert found == pytest.approx(stats.chi2(2).cdf(1.0), abs=2e-3)

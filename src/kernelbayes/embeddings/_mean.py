@@ -15,7 +15,7 @@ from ..kernels import Gaussian, Kernel, check_kernel, matmul
 from ..kernels._bandwidth import lengthscale_of
 from ._decode import Decoding
 from ._sampling import Sampling
-from ._weighted import effective_sizes
+from ._weighted import effective_sizes, evaluate_function
 
 
 def default_kernel(sample: Array, name: str) -> Kernel:
@@ -135,7 +135,8 @@ class MeanEmbedding(Decoding, Embedding):
         """The expectation `sum_i w_i f(x_i)` of a function that takes all points at once.
 
         `f` maps points (n, d) to values (n,) or (n, p). Weights are used as they are: `normalise()` first if they do
-        not sum to one and should.
+        not sum to one and should. It is the estimator of the papers, linear in f; where weights are negative it may leave
+        the range of f. The probability of an event is `prob(event=...)`, which stays in [0, 1].
         """
         return self.weights @ evaluate_function(f, self.points)
 
@@ -180,15 +181,3 @@ class MeanEmbedding(Decoding, Embedding):
 
     def __sub__(self, other: Any) -> MeanEmbedding:
         return self + (-other) if isinstance(other, MeanEmbedding) else NotImplemented
-
-
-def evaluate_function(f: Callable[[Array], ArrayLike], points: Array) -> Array:
-    """Values (n,) or (n, p) of a user's function at points, or a clear error."""
-    if not callable(f):
-        raise ValueError(f"f must be a function of points, got {type(f).__name__}")
-    values = _check._as_numbers(f(points), "the result of f")
-    if values.ndim not in (1, 2) or len(values) != len(points):
-        raise ValueError(f"f returned shape {values.shape} for {len(points)} points; one row per point was wanted")
-    if not np.isfinite(values).all():
-        raise ValueError("f returned NaN or infinite values")
-    return _check.numbers(values, "the result of f")

@@ -19,7 +19,8 @@ from .._linalg import eigh, singular_values
 from .._typing import Array, ArrayLike
 from ..features import Exact, Recipe, check_recipe
 from ..kernels import Kernel, check_kernel, dense_gram
-from ._mean import MeanEmbedding, evaluate_function
+from ._mean import MeanEmbedding
+from ._weighted import evaluate_function
 
 
 def _factor(recipe: Recipe | None, kernel: Kernel, X: Array) -> Array:

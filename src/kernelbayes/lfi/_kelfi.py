@@ -21,7 +21,8 @@ import numpy as np
 
 from .. import _check
 from .._typing import Array
-from ..embeddings._weighted import covariances, effective_sizes
+from ..embeddings._moments import covariances
+from ..embeddings._weighted import effective_sizes
 from ..features import IncompleteCholesky, represent
 from ..features._landmark import EXACT_POINTS, LandmarkFeatures
 from ..kernels import Gaussian, matmul
