@@ -23,6 +23,7 @@ from ._runs import StoreError
 APPLICATION = 0x6B625231  # "kbR1", in the header of the file
 VERSION = 2
 _WITHOUT_CHECKSUMS = 1  # the version that had none
+VERSIONS = (VERSION, _WITHOUT_CHECKSUMS)
 TABLES = {
     "facts": "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum BLOB) WITHOUT ROWID",
     "runs": "CREATE TABLE runs (run INTEGER PRIMARY KEY, parameters BLOB NOT NULL, output BLOB, form INTEGER, "
@@ -71,7 +72,7 @@ def open_to_read(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a store that is not written to; its runs are verified as they are read."""
     if not path.is_file():
         raise ValueError(f"store: there is no file {path}")
-    with _refused(path), closing(_reading(path)) as db:
+    with _refused(path), closing(connected_to_read(path)) as db:
         if is_new(db):
             raise ValueError(f"store: {path} is empty")
         _refuse_others(db, path)
@@ -79,7 +80,8 @@ def open_to_read(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def _reading(path: Path) -> sqlite3.Connection:
+def connected_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that does not write, to any file."""
     db = _connected(path, "mode=ro")
     try:
         is_new(db)
@@ -102,7 +104,7 @@ def _refuse_others(db: sqlite3.Connection, path: Path) -> None:
             raise damaged(path, "its header has changed")
         raise ValueError(f"store: {path} is a SQLite file of something else, not a store of runs")
     version = version_of(db)
-    if version not in (VERSION, _WITHOUT_CHECKSUMS):
+    if version not in VERSIONS:
         raise ValueError(
             f"store: {path} has version {version} of the layout; this version of kernelbayes reads {VERSION}"
         )

@@ -206,8 +206,8 @@ class Processes:
         self._stillborn += 1
         if self._stillborn >= _MOST_STILLBORN:
             raise SimulationError(
-                f"executor: {self._stillborn} worker processes in a row ended before they could load the simulator; the last "
-                f"one {how}"
+                f"executor: {self._stillborn} worker processes in a row ended before they could load the simulator; the "
+                f"last one {how}"
             )
         self._workers.remove(worker)
         worker.kill()

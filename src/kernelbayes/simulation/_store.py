@@ -245,8 +245,8 @@ class Ledger:
         if len(fit) < len(lines):
             large = next(line for line in lines if line not in fit)
             raise SimulationError(
-                f"simulator: run {large.run} returned {len(large.output or b'') / 1e9:.3g} GB, where {most / 1e9:.3g} GB can "
-                "be kept of one run: return less, such as statistics of it, or the name of a file",
+                f"simulator: run {large.run} returned {len(large.output or b'') / 1e9:.3g} GB, where {most / 1e9:.3g} GB "
+                "can be kept of one run: return less, such as statistics of it, or write it to a file of its own",
                 self.runs(),
             )
 
