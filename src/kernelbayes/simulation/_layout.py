@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ._checksums import Row, checksum_of
+from ._checksums import Row, checksum_of, checksum_of_run
 from ._owners import Owner
 from ._runs import StoreError
 
@@ -174,8 +174,8 @@ def _add_checksums(db: sqlite3.Connection) -> None:
         put_form(db, *form)
     numbers = [run for (run,) in db.execute("SELECT run FROM runs").fetchall()]
     for run in numbers:  # one at a time: outputs may be large
-        row = Row(*db.execute(f"SELECT {_COLUMNS} FROM runs WHERE run = ?", (run,)).fetchone())
-        db.execute("UPDATE runs SET checksum = ? WHERE run = ?", (row.sealed().checksum, run))
+        line = db.execute(f"SELECT {_COLUMNS} FROM runs WHERE run = ?", (run,)).fetchone()
+        db.execute("UPDATE runs SET checksum = ? WHERE run = ?", (checksum_of_run(line), run))
     if numbers:
         put_fact(db, UNVERIFIED, json.dumps(len(numbers)))
 
@@ -202,9 +202,10 @@ def _put_copy(db: sqlite3.Connection, name: str, value: str) -> None:
     db.execute("INSERT INTO spare (name, value, checksum) VALUES (?, ?, ?)", line)
 
 
-def put_runs(db: sqlite3.Connection, rows: list[Row]) -> None:
-    """Write runs with their checksums; one that is there stays as it is."""
-    db.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+def put_runs(db: sqlite3.Connection, lines: list[tuple[Any, ...]]) -> None:
+    """Write runs, in the order of `Row`, with their checksums; one that is there stays as it is."""
+    sealed = [(*line, checksum_of_run(line)) for line in lines]
+    db.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", sealed)
 
 
 # ------------------------------------------------------------------------------------------------- reading and verifying
@@ -221,10 +222,9 @@ def rows(db: sqlite3.Connection, path: Path | None, first: int = 0, below: int =
     checked = version_of(db) != _WITHOUT_CHECKSUMS
     columns = f"{_COLUMNS}, checksum" if checked else _COLUMNS
     for line in db.execute(f"SELECT {columns} FROM runs WHERE run >= ? AND run < ? ORDER BY run", (first, below)):
-        row = Row._make(line) if checked else Row(*line)
-        if checked and not row.is_intact:
-            raise damaged(path, f"run {row.run} is not as it was written")
-        yield row
+        if checked and line[8] != checksum_of_run(line):
+            raise damaged(path, f"run {line[0]} is not as it was written")
+        yield Row(*line)
 
 
 def verify(db: sqlite3.Connection, path: Path, runs: bool = True) -> None:
@@ -275,7 +275,7 @@ def told(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as problem:
-        raise _in_words(problem, path) from problem
+        raise in_words(problem, path) from problem
 
 
 @contextmanager
@@ -300,7 +300,8 @@ def _code(problem: sqlite3.Error) -> int:
     return getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
 
 
-def _in_words(problem: sqlite3.Error, path: Path | None) -> StoreError:
+def in_words(problem: sqlite3.Error, path: Path | None) -> StoreError:
+    """What SQLite says, and what follows from it."""
     said = f"{problem}, {getattr(problem, 'sqlite_errorname', type(problem).__name__)}"
     kept = "What was written before is kept, and the same call goes on from there"
     code = _code(problem)

@@ -188,7 +188,7 @@ class _Saved:
             for form, (likeness, value) in sorted(self.forms.items()):
                 put_form(db, form, likeness, value)
             for row in self.rows.values():
-                put_runs(db, [row.sealed()])
+                put_runs(db, [row[:8]])
             db.execute("COMMIT")
 
     def settle(self) -> None:

@@ -22,7 +22,19 @@ import numpy as np
 
 from .._typing import Array
 from ._checksums import Row
-from ._layout import fact, open_again, open_to_read, open_to_write, prepare, put_fact, put_form, put_runs, rows, told
+from ._layout import (
+    fact,
+    in_words,
+    open_again,
+    open_to_read,
+    open_to_write,
+    prepare,
+    put_fact,
+    put_form,
+    put_runs,
+    rows,
+    told,
+)
 from ._owners import Heartbeat, Owner, Watch, this_process
 from ._runs import Failure, Runs, SimulationError, StoreError
 
@@ -83,6 +95,7 @@ class Ledger:
         self._heartbeat: Heartbeat | None = None
         self._forms: dict[Form, tuple[int, Form]] = {}
         self._db = sqlite3.connect(":memory:", isolation_level=None) if self.path is None else open_to_write(self.path)
+        self._most_bytes = self._db.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - _ROW_MARGIN
         try:
             with self._transaction():
                 prepare(self._db, self.path)
@@ -234,21 +247,27 @@ class Ledger:
         """Write runs that have ended, in one transaction; a run that is there already stays as it is."""
         now = time.time()
         lines = [
-            Row(run, _blob(row), None if output is None else _blob(output), form, seconds, kind, reason, now).sealed()
-            for run, row, output, form, seconds, kind, reason in records
+            (run, _blob(row), None if output is None else _blob(output), *rest, now)
+            for run, row, output, *rest in records
         ]
-        most = self._db.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - _ROW_MARGIN
-        fit = [line for line in lines if len(line.parameters) + len(line.output or b"") <= most]
+        large = self._too_large(lines)
         with self._transaction():
-            put_runs(self._db, fit)
+            put_runs(self._db, [line for line in lines if line[0] not in large] if large else lines)
             self._db.executemany("DELETE FROM claims WHERE run = ?", [line[:1] for line in lines])
-        if len(fit) < len(lines):
-            large = next(line for line in lines if line not in fit)
+        if large:
+            run, size = next(iter(large.items()))
             raise SimulationError(
-                f"simulator: run {large.run} returned {len(large.output or b'') / 1e9:.3g} GB, where {most / 1e9:.3g} GB "
-                "can be kept of one run: return less, such as statistics of it, or write it to a file of its own",
+                f"simulator: run {run} returned {size / 1e9:.3g} GB, where {self._most_bytes / 1e9:.3g} GB can be kept of one "
+                "run: return less, such as statistics of it, or write it to a file of its own",
                 self.runs(),
             )
+
+    def _too_large(self, lines: Sequence[tuple[Any, ...]]) -> dict[int, int]:
+        """Bytes of those runs that are more than SQLite takes."""
+        if sum(len(row) + len(output or b"") for _, row, output, *_ in lines) <= self._most_bytes:
+            return {}
+        sizes = {run: len(row) + len(output or b"") for run, row, output, *_ in lines}
+        return {run: size for run, size in sizes.items() if size > self._most_bytes}
 
     def runs(self) -> Runs:
         """Those of the rows that were added last that have ended."""
@@ -271,15 +290,16 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with told(self.path):
+        try:
             self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # on a full disk SQLite has ended it already
-                    self._db.execute("ROLLBACK")
-                raise
+            yield
+            self._db.execute("COMMIT")
+        except BaseException as problem:
+            if self._db.in_transaction:  # on a full disk SQLite has ended it already
+                self._db.execute("ROLLBACK")
+            if isinstance(problem, sqlite3.Error):
+                raise in_words(problem, self.path) from problem
+            raise
 
 
 def read_runs(db: sqlite3.Connection, path: Path | None, first: int = 0, below: int = 2**62) -> Runs:
