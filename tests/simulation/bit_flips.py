@@ -2,8 +2,8 @@
 
     python tests/simulation/bit_flips.py 1000      # so many flips, with a table of what came of them
 
-For each flip: `check_store` reports it, or all that SQL can read of the file is as it was; no call returns another number than
-before; and what `repair_store` keeps is right to the last bit.
+For each flip: `check_store` reports it, or all that SQL can read of the file is as it was; no call returns another number
+than before; and what `repair_store` keeps is right to the last bit.
 """
 
 import shutil

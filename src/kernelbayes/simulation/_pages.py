@@ -67,9 +67,15 @@ def mended(header: bytes, size: int, application: int, version: int) -> bytes:
 
 def page_size(header: bytes | mmap) -> int | None:
     """Bytes of a page, or None if that cannot be one."""
-    (value,) = struct.unpack_from(">H", header, 16)
+    value = int.from_bytes(header[16:18], "big")
     size = 65536 if value == 1 else value
     return size if size >= 512 and size & (size - 1) == 0 else None
+
+
+def logged_pages(log: bytes) -> set[int]:
+    """Pages of which a write-ahead log holds a version."""
+    size = _number(log, 8)
+    return {_number(log, at) for at in range(32, len(log) - size, 24 + size)} if size else set()
 
 
 def table_rows(data: bytes | mmap) -> Iterator[tuple[int, list[Any]]]:

@@ -30,12 +30,13 @@ from ._layout import (
     put_runs,
 )
 from ._owners import Owner
-from ._pages import header_problems, mended, table_rows
+from ._pages import header_problems, logged_pages, mended, table_rows
 from ._report import StoreReport
 from ._runs import StoreError
 
 # Runs looked for by their number, one by one, in a gap that cannot be read in order.
 _MOST_LOOKED_FOR = 200_000
+_MOST_MISSED = 1000
 _NEEDED = {
     "entropy": "the seed is lost: give the same random_state again, or later runs have other random numbers",
     "simulator": "the name of the simulator is lost, so that the next one is taken for it",
@@ -75,16 +76,14 @@ def repaired(path: Path, target: Path | None) -> StoreReport:
 
 def _inspected(path: Path) -> StoreReport:
     """What is wrong, without a word on what can be saved."""
-    log = Path(f"{path}-wal")
-    logged = log.exists() and log.stat().st_size > 0
-    with path.open("rb") as file:
-        header = file.read(100)
-    found = header_problems(header, None if logged else path.stat().st_size, APPLICATION, VERSIONS)
+    if not path.stat().st_size:
+        raise ValueError(f"store: {path} is empty")
+    found = _header_problems(path)
     runs = unverified = 0
     try:
         with closing(connected_to_read(path)) as db:
             db.text_factory = _text
-            if not found and is_new(db):
+            if is_new(db) and not found:
                 raise ValueError(f"store: {path} is empty")
             found += problems(db)
             for table in ("owners", "claims"):
@@ -96,6 +95,16 @@ def _inspected(path: Path) -> StoreReport:
     except sqlite3.Error as problem:
         found.append(f"SQLite cannot read it: {problem}")
     return StoreReport(path, runs, (), unverified, tuple(dict.fromkeys(found)))
+
+
+def _header_problems(path: Path) -> list[str]:
+    """None where the log beside the file holds a later first page: then nobody reads that of the file."""
+    log = Path(f"{path}-wal")
+    logged = logged_pages(log.read_bytes()) if log.exists() else set()
+    if 1 in logged:
+        return []
+    with path.open("rb") as file:
+        return header_problems(file.read(100), None if logged else path.stat().st_size, APPLICATION, VERSIONS)
 
 
 def _text(content: bytes) -> str:
@@ -129,15 +138,18 @@ class _Scan:
         if self.whole:
             return
         first = self._through("ORDER BY run DESC")
-        start = 0 if last is None else last + 1
-        end = start + _MOST_LOOKED_FOR if first is None else min(first, start + _MOST_LOOKED_FOR)
-        for run in range(start, end):
+        start, missed = 0 if last is None else last + 1, 0
+        for run in range(start, start + _MOST_LOOKED_FOR if first is None else min(first, start + _MOST_LOOKED_FOR)):
+            missed += 1
             try:
                 for line in self._db.execute(f"SELECT {self._columns} FROM runs WHERE run = ?", (run,)):
                     self._take(line)
+                    missed = 0
             except sqlite3.Error:
                 if first is not None:
                     self.seen.add(run)
+            if first is None and missed > _MOST_MISSED:
+                break
 
     def _through(self, order: str) -> int | None:
         """The last one that could be read."""
@@ -230,9 +242,9 @@ def _salvage(path: Path, folder: Path) -> _Saved:
 
 
 def _mend(copy: Path) -> None:
-    with copy.open("r+b") as file:
-        header = file.read(100)
-        if header_problems(header, None, APPLICATION, VERSIONS):
+    if _header_problems(copy):
+        with copy.open("r+b") as file:
+            header = file.read(100)
             version = int.from_bytes(header[60:64], "big")
             right = mended(header, copy.stat().st_size, APPLICATION, version if version in VERSIONS else VERSION)
             file.seek(0)

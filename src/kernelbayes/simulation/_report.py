@@ -39,14 +39,14 @@ class StoreReport:
         return not self.problems
 
     def __str__(self) -> str:
-        state = "no damage found" if self.ok else f"damaged: {_counted(len(self.lost), 'run')} lost"
-        lines = [f"{self.path}: {_counted(self.runs, 'run')} intact, {state}"]
+        state = "no damage found" if self.ok else "damaged"
+        lines = [f"{self.path}: {_counted(self.runs, 'run')} intact; {state}"]
         lines += [f"- {problem}" for problem in self.problems[:_SHOWN]]
         if len(self.problems) > _SHOWN:
             lines.append(f"- and {len(self.problems) - _SHOWN} more problems")
         if self.lost:
             more = f" and {len(self.lost) - _SHOWN} more" if len(self.lost) > _SHOWN else ""
-            lines.append(f"lost: run {', '.join(map(str, self.lost[:_SHOWN]))}{more}; the next call runs them again")
+            lines.append(f"lost: run {', '.join(map(str, self.lost[:_SHOWN]))}{more}; the next call makes them again")
         if self.unverified:
             lines.append(
                 f"{_counted(self.unverified, 'run')} of a version without checksums: whether they are as they were written "
