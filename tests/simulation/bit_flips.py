@@ -111,7 +111,7 @@ def main():
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     folder = Path(tempfile.mkdtemp())
     try:
-        for what, times in try_flips(folder, number, seed=number).items():
+        for what, times in try_flips(folder, number, n=1500, seed=number).items():
             print(f"{times:6d}  {what}")
     finally:
         shutil.rmtree(folder)

@@ -22,7 +22,6 @@ from test_durability import start
 from kernelbayes.simulation import check_store, open_runs, simulate
 
 RUNS, SECONDS = 800, 0.01
-LIFE = 2.0  # seconds, on average
 
 
 def children(pid):
@@ -41,10 +40,10 @@ def kill(pid):
 
 
 class Round:
-    """One store from its first run to its last, under so many kills."""
+    """One store from its first run to its last, under so many kills; processes live so many seconds, on average."""
 
-    def __init__(self, folder, kills, rng, came, runs=RUNS, pause=0.15):
-        self.folder, self.rng, self.came, self.pause, self.runs = folder, rng, came, pause, runs
+    def __init__(self, folder, kills, rng, came, runs=RUNS, pause=0.15, life=2.0):
+        self.folder, self.rng, self.came, self.pause, self.life, self.runs = folder, rng, came, pause, life, runs
         self.store, self.notes = folder / "runs.sqlite", folder / "notes"
         self.kills, self.killed, self.snapshots, self.most, self.due = kills, 0, [], 0, {}
 
@@ -63,9 +62,10 @@ class Round:
 
     def begin(self):
         executor = [None, 1, 2][self.rng.integers(3)]
-        self.most = max(self.most, 2 * (executor or 1) + 1)
+        # with a process go the run that it does, or those that its workers have done and not yet handed over
+        self.most = max(self.most, 1 if executor is None else 16 * executor)
         process = start(self.folder, self.runs, executor, seconds=SECONDS)
-        self.due[process] = time.monotonic() + self.rng.exponential(LIFE)
+        self.due[process] = time.monotonic() + self.rng.exponential(self.life)
         return process
 
     def kill_one(self, process):
@@ -123,7 +123,7 @@ class Round:
         assert len(begun) - self.runs <= self.most * (self.killed + 1)
 
 
-def try_kills(folder, number, seed=0, per_round=40, **how):
+def try_kills(folder, number, seed=0, per_round=40, tell=lambda text: None, **how):
     """What came of so many kills, on as many stores as it takes."""
     rng, came, killed = np.random.default_rng(seed), Counter(), 0
     while killed < number:
@@ -133,6 +133,7 @@ def try_kills(folder, number, seed=0, per_round=40, **how):
         attempt.run()
         killed += attempt.killed
         came["stores"] += 1
+        tell(f"{killed} kills")
         shutil.rmtree(place)
     return came
 
@@ -141,7 +142,7 @@ def main():
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     folder, begun = Path(tempfile.mkdtemp()), time.monotonic()
     try:
-        for what, times in try_kills(folder, number, seed=number).items():
+        for what, times in try_kills(folder, number, seed=number, tell=lambda text: print(text, file=sys.stderr)).items():
             print(f"{times:6d}  {what}")
         print(f"{time.monotonic() - begun:.0f} s")
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 
 from ..simulation import check_store, repair_store
@@ -31,7 +32,10 @@ def _run(arguments: argparse.Namespace) -> int:
     if checking and arguments.out:
         raise Refusal("--out is for repair; check writes nothing")
     with plainly():
-        report = check_store(arguments.file) if checking else repair_store(arguments.file, arguments.out)
+        try:
+            report = check_store(arguments.file) if checking else repair_store(arguments.file, arguments.out)
+        except ValueError as reason:
+            raise ValueError(re.sub("^to:", "--out:", str(reason))) from None
     print(report)
     if checking and not report.ok:
         print(f"kernelbayes store repair {shlex.quote(arguments.file)} keeps what is intact")
