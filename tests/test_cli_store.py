@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from command_line import called, unreadable
 
+from command_line import called, unreadable
 from kernelbayes.cli import main
 from kernelbayes.simulation import open_runs, simulate
 

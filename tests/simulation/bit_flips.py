@@ -97,7 +97,8 @@ def try_flips(folder, number, n=300, seed=0):
             assert check_store(store).ok, f"{said}: damaged after repair"
             assert same(open_runs(store), before, runs=True), f"{said}: repair keeps wrong numbers"
             lost = n - mended.runs
-            assert lost - 1 <= len(mended.lost) <= lost <= 1, f"{said}: {mended}"  # nobody knows of the last one
+            # nobody knows of the last one, and a number itself may be wrong
+            assert lost - 1 <= len(mended.lost) <= lost + 1 <= 2, f"{said}: {mended}"
             came["runs lost after repair"] += lost
             came["repaired without a loss"] += not lost
             assert np.array_equal(run(store, n + 5).outputs, more.outputs), f"{said}: repaired, but other numbers"

@@ -45,7 +45,8 @@ class Round:
     def __init__(self, folder, kills, rng, came, runs=RUNS, pause=0.15, life=2.0):
         self.folder, self.rng, self.came, self.pause, self.life, self.runs = folder, rng, came, pause, life, runs
         self.store, self.notes = folder / "runs.sqlite", folder / "notes"
-        self.kills, self.killed, self.snapshots, self.most, self.due = kills, 0, [], 0, {}
+        self.kills, self.killed, self.snapshots, self.most = kills, 0, [], 0
+        self.due, self.spared = {}, {}
 
     def run(self):
         at_once = int(self.rng.integers(1, 4))
@@ -72,8 +73,10 @@ class Round:
         """The process, if it has lived long enough to have done something, else one of its workers."""
         if process.poll() is not None:
             return
-        due = time.monotonic() > self.due[process]
-        victims = [process.pid] if due else children(process.pid)
+        now = time.monotonic()
+        due = now > self.due[process]
+        victims = [process.pid] if due else children(process.pid) if now > self.spared.get(process, 0.0) else []
+        self.spared[process] = now + self.rng.exponential(0.4)  # or none of its workers would ever be ready
         if victims and kill(int(self.rng.choice(victims))):
             self.came["kills of a process" if due else "kills of a worker"] += 1
             self.killed += 1
@@ -142,7 +145,9 @@ def main():
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     folder, begun = Path(tempfile.mkdtemp()), time.monotonic()
     try:
-        for what, times in try_kills(folder, number, seed=number, tell=lambda text: print(text, file=sys.stderr)).items():
+        for what, times in try_kills(
+            folder, number, seed=number, tell=lambda text: print(text, file=sys.stderr)
+        ).items():
             print(f"{times:6d}  {what}")
         print(f"{time.monotonic() - begun:.0f} s")
     finally:

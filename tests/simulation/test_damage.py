@@ -43,7 +43,9 @@ def refused(store, problem):
     """Both ways to open it refuse it, with the same words, and leave it alone."""
     before = store.read_bytes()
     for call in (lambda: open_runs(store), lambda: run(store, N + 3)):
-        with pytest.raises(StoreError, match=rf"store: .*runs\.sqlite is damaged: {problem}.*`kernelbayes store check "):
+        with pytest.raises(
+            StoreError, match=rf"store: .*runs\.sqlite is damaged: {problem}.*`kernelbayes store check "
+        ):
             call()
     assert store.read_bytes() == before
     report = check_store(store)
@@ -175,7 +177,7 @@ class TestRepair:
         for name in ("letter.txt", "other.sqlite", "nothing"):
             before = (tmp_path / name).read_bytes()
             for call in (check_store, repair_store):
-                with pytest.raises(ValueError, match="is not a store of runs|is empty"):
+                with pytest.raises(ValueError, match=r"is not a store of runs|is empty"):
                     call(tmp_path / name)
             assert (tmp_path / name).read_bytes() == before
 
@@ -216,7 +218,7 @@ class TestOldStores:
         owner = this_process()
         owner.begin()
         execute(old, "INSERT INTO owners VALUES (1, ?, ?, ?, ?)", *owner)
-        with pytest.raises(StoreError, match="in use by process .* with an older version"):
+        with pytest.raises(StoreError, match=r"in use by process .* with an older version"):
             run(old, N)
         owner.end()
         run(old, N)

@@ -34,7 +34,7 @@ _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", 
 _GRACE = 0.5
 _LAST_WORDS = 2.0
 # Workers that end before they are ready, in a row, after which no more are started.
-_MOST_STILLBORN = 8
+_MOST_STILLBORN = 20
 
 
 class _Worker:

@@ -214,9 +214,10 @@ class _Saved:
 
     @property
     def lost(self) -> tuple[int, ...]:
-        """Runs up to the last that is seen."""
-        last = max((run for run in self.rows.keys() | self.seen if run < _MOST_LOOKED_FOR + len(self.rows)), default=-1)
-        return tuple(run for run in range(last + 1) if run not in self.rows)
+        """Gaps before the last that is intact, and what is damaged after it, whose number may be wrong as well."""
+        last = max(self.rows, default=-1)
+        gaps = [run for run in range(last) if run not in self.rows]
+        return (*gaps, *sorted(run for run in self.seen if run > last))
 
 
 def _salvage(path: Path, folder: Path) -> _Saved:

@@ -257,8 +257,8 @@ class Ledger:
         if large:
             run, size = next(iter(large.items()))
             raise SimulationError(
-                f"simulator: run {run} returned {size / 1e9:.3g} GB, where {self._most_bytes / 1e9:.3g} GB can be kept of one "
-                "run: return less, such as statistics of it, or write it to a file of its own",
+                f"simulator: run {run} returned {size / 1e9:.3g} GB, where {self._most_bytes / 1e9:.3g} GB can be kept of "
+                "one run: return less, such as statistics of it, or write it to a file of its own",
                 self.runs(),
             )
 
