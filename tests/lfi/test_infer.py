@@ -12,6 +12,7 @@ import kernelbayes as kb
 from kernelbayes.lfi import IidEpsilon, MMDEpsilon, SpatioTemporalEpsilon
 from kernelbayes.lfi._infer import LEARNING
 from kernelbayes.lfi._problem import Problem
+from kernelbayes.simulation import StoreError
 
 NOISE = 0.4
 
@@ -656,6 +657,33 @@ def test_a_limit_of_time_in_the_middle_of_a_chain(tmp_path):
     calls = []
     with pytest.raises(kb.SimulationError, match=r"had finished: too few for this method: the chain could not begin"):
         kb.infer(slow, {"mu": (-3, 3)}, 1.0, simulations=100, method="synthetic", repeats=5, max_seconds=0.6)
+
+
+def test_a_simulator_may_change_directory(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def moves(mu, rng):
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        return mu + rng.normal()
+
+    for budget in ({"simulations": 30}, {"more": 10}):
+        monkeypatch.chdir(tmp_path)
+        kb.infer(moves, {"mu": (-3, 3)}, 0.5, **budget, method="rejection", store="runs.sqlite", random_state=0)
+    assert len(kb.open_runs(tmp_path / "runs.sqlite")) == 40
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_damaged_store_is_refused(tmp_path):
+    import sqlite3
+    from contextlib import closing
+
+    store = tmp_path / "runs.sqlite"
+    kb.infer(noisy, {"mu": (-3, 3)}, 0.5, 30, method="rejection", store=store, random_state=0)
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute("UPDATE runs SET seconds = 1.0 WHERE run = 5")
+    with pytest.raises(StoreError, match=r"is damaged: run 5 .* `kernelbayes store repair "):
+        kb.infer(noisy, {"mu": (-3, 3)}, 0.5, 30, method="rejection", store=store, random_state=0)
 
 
 @in_any_health

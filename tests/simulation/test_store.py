@@ -18,8 +18,8 @@ import pytest
 from scipy import stats
 from simulators import Noted, faulty, grow, noisy, read_notes
 
-from kernelbayes.simulation import SimulationError, SimulationWarning, open_runs, simulate
-from kernelbayes.simulation._owners import LEASE, this_process
+from kernelbayes.simulation import SimulationError, SimulationWarning, _owners, open_runs, simulate
+from kernelbayes.simulation._owners import this_process
 from kernelbayes.simulation._state import carried
 
 ROWS = np.arange(12.0)[:, None]
@@ -229,7 +229,7 @@ class TestClaims:
         [
             {"pid": 2**22 + 1},  # above what Linux gives
             {"started": "1"},  # the number now belongs to somebody else
-            {"host": "elsewhere", "heartbeat": time.time() - LEASE - 1},
+            {},  # this process, which could not sign off
         ],
     )
     def test_of_the_dead_are_released(self, store, gone):
@@ -237,13 +237,41 @@ class TestClaims:
         self.claim_for(store, [3, 4], **gone)
         assert len(simulate(noisy, ROWS, store=store)) == 12
 
-    @pytest.mark.parametrize("alive", [{}, {"host": "elsewhere"}])
-    def test_of_the_living_are_respected(self, store, alive):
+    @pytest.mark.parametrize("ahead", [-180.0, 0.0, 180.0])
+    def test_of_the_silent_are_released_by_the_clock_of_the_observer(self, store, monkeypatch, ahead):
+        monkeypatch.setattr(_owners, "LEASE", 0.5)
         simulate(noisy, ROWS[:2], store=store)
-        self.claim_for(store, [3, 4], **alive)
+        self.claim_for(store, [3, 4], host="elsewhere", heartbeat=time.time() + ahead)
+        start = time.monotonic()
+        assert len(simulate(noisy, ROWS, store=store)) == 12
+        assert time.monotonic() - start > 0.5
+
+    @pytest.mark.parametrize("alive", [{"pid": os.getppid(), "started": ""}, {"host": "elsewhere"}])
+    @pytest.mark.parametrize("ahead", [-180.0, 180.0])
+    def test_of_the_living_are_respected(self, store, alive, ahead):
+        simulate(noisy, ROWS[:2], store=store)
+        self.claim_for(store, [3, 4], **alive, heartbeat=time.time() + ahead)
         with pytest.warns(SimulationWarning, match="max_seconds"):
-            runs = simulate(noisy, ROWS, store=store, max_seconds=0.6)
+            runs = simulate(noisy, ROWS, store=store, max_seconds=0.3)
         np.testing.assert_array_equal(runs.index, np.delete(np.arange(12), [3, 4]))
+
+    def test_of_nobody_are_released(self, store):
+        simulate(noisy, ROWS[:2], store=store)
+        self.claim_for(store, [3, 4])
+        with closing(sqlite3.connect(store, isolation_level=None)) as db:
+            db.execute("DELETE FROM owners")
+        assert len(simulate(noisy, ROWS, store=store)) == 12
+
+    def test_an_owner_who_was_suspended_with_the_observer_is_given_time(self, monkeypatch):
+        now = [0.0]
+        monkeypatch.setattr(_owners.time, "monotonic", lambda: now[0])
+        watch = _owners.Watch()
+        silent = []
+        for now[0] in (0.0, 1e6, 1e6 + 60):
+            silent.append(watch.is_silent(1, 5.0))
+        assert silent == [False, False, False]
+        assert any(watch.is_silent(1, 5.0) for now[0] in np.arange(1e6 + 61, 1e6 + 250))
+        assert not watch.is_silent(1, 6.0)
 
     def test_nothing_is_claimed_at_the_end(self, store):
         simulate(noisy, ROWS, store=store)

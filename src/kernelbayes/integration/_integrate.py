@@ -21,7 +21,7 @@ from ..learning._integrand import NUGGET, Suited, learn_kernel, learn_lengthscal
 from ..simulation import Runs, SimulationError, SimulationWarning
 from ..simulation._runs import joined
 from ..simulation._signature import takes_keywords
-from ..simulation._simulate import running, settled_seed
+from ..simulation._simulate import running, settled_seed, store_path
 from ._doubts import Doubts, believed_std
 from ._integral import Integral
 from ._quadrature import fits_memory, quadrature
@@ -127,6 +127,7 @@ def integrate(
                 f"{name} is for an f that is evaluated one point at a time: pass vectorised=False and an f of one point (d,)"
             )
     seed = _check.seed(random_state)
+    store = store_path(store)
     if store is not None and not isinstance(random_state, (int, np.integer)):
         seed = settled_seed(store, seed)
     own = names is None and source.names is not None

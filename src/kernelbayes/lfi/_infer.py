@@ -17,6 +17,7 @@ from .._warning import warn_user
 from ..embeddings import PosteriorWarning
 from ..simulation import Failure, Runs
 from ..simulation._runs import SHARE_TO_WARN
+from ..simulation._simulate import store_path
 from . import _abc, _dme, _kelfi, _kernel_methods
 from ._campaign import Campaign
 from ._doubts import doubts
@@ -126,7 +127,7 @@ def infer(
     rng = _check.generator(random_state)
     options = {
         "executor": executor,
-        "store": store,
+        "store": store_path(store),
         "timeout": timeout,
         "vectorised": vectorised,
         "pass_dict": pass_dict,

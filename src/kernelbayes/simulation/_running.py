@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
@@ -18,7 +17,7 @@ from .._typing import Array, RandomState
 from ._calling import Caller, can_alarm
 from ._crews import Crew, Foreign, InProcess
 from ._interrupts import Interrupts
-from ._runs import SHARE_TO_WARN, Runs, SimulationError, commonest
+from ._runs import SHARE_TO_WARN, Runs, SimulationError, StoreError, commonest
 from ._session import BATCH, FEWEST_TO_JUDGE, MOST_FAILED, Session
 from ._shipping import Portable
 from ._signature import fingerprint, how_to_call
@@ -96,7 +95,7 @@ class Running:
 
     def _note_what_varies(self) -> None:
         """What the runs themselves change, such as a list of calls, says nothing about a later simulator."""
-        with suppress(sqlite3.Error), self._interrupts:
+        with suppress(StoreError), self._interrupts:
             now = carried(self._order.simulator)
             for name in _differing(self._carried, now):
                 self._ledger.fact(f"varies {name}", True)

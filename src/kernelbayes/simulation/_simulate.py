@@ -69,7 +69,8 @@ def simulate(
             processes need no `if __name__ == "__main__"`; `ProcessPoolExecutor` does.
         store: path of a file in which every run is kept as it finishes. A second call goes on where the first was stopped,
             even by kill -9 (a power cut may cost the last moments); several processes may share it, on one machine:
-            SQLite's locks are not for network drives. A warning says where the code of the simulator, or what it carries
+            SQLite's locks are not for network drives. Checksums tell when the file has changed on the disk; see
+            `check_store`. A warning says where the code of the simulator, or what it carries
             along (arguments of a partial, cells of a closure, attributes, defaults, numbers it finds in its module), has
             changed since the store was begun; what the runs themselves change is not compared.
         timeout: seconds for one run. Python code is interrupted; with processes of our own, code that never returns to
@@ -92,6 +93,7 @@ def simulate(
 
     Raises:
         SimulationError: when more than half fail (of at least 20), or none finishes.
+        StoreError: when the store is damaged, or cannot be written. What was written before is kept.
         KeyboardInterrupt: after Ctrl-C, if there is a store. Without one, the finished runs are returned with a warning.
             A first Ctrl-C waits for the processes at work; a second does not.
 
@@ -162,7 +164,7 @@ def running(
         width,
         _names(names, width),
         _executor(executor),
-        None if store is None else Path(store),
+        store_path(store),
         None if timeout is None else _check.positive(timeout, "timeout"),
         _check.option(vectorised, "vectorised", (True, False)),
         _check.option(pass_dict, "pass_dict", (None, True, False)),
@@ -190,15 +192,27 @@ def open_runs(store: str | os.PathLike[str]) -> Runs:
     """
     from ._store import read_store
 
-    return read_store(Path(store))
+    return read_store(Path(store).absolute())
 
 
 def settled_seed(store: str | os.PathLike[str], seed: int) -> int:
     """The seed of a store, which is the one given if it has none yet: several processes that begin at once agree on it."""
     from ._store import Ledger
 
-    with Ledger(Path(store), 1) as ledger:
+    with Ledger(store_path(store), 1) as ledger:
         return int(ledger.fact("entropy", str(seed)))
+
+
+def store_path(store: str | os.PathLike[str] | None) -> Path | None:
+    """Where a store is, whatever folder a simulator changes to."""
+    if store is None:
+        return None
+    if os.fspath(store) in ("", ":memory:"):
+        raise ValueError(
+            f"store is {os.fspath(store)!r}, which would keep nothing: give the path of a file such as 'runs.sqlite', or "
+            "leave it out"
+        )
+    return Path(store).absolute()
 
 
 def _design(simulator: Any, parameters: Any, budget: int | None) -> tuple[Any, str]:
