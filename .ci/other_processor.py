@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
     machine = {"AMD64": "x86_64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     here = chosen(dict(os.environ))
     other = os.environ | OLDEST.get(machine, {}) | {"OMP_NUM_THREADS": "2", "PYTHONHASHSEED": "1"}
-    other["OPENBLAS_THREAD_TIMEOUT"] = "4"  # waiting threads sleep rather than spin, as workers of pytest share the cores
+    other["OPENBLAS_THREAD_TIMEOUT"] = "4"  # waiting threads sleep, as workers of pytest share the cores
     other["NPY_DISABLE_CPU_FEATURES"] = " ".join(here["NumPy"])
     there = chosen(other)
     for library, code in there.items():

@@ -251,6 +251,8 @@ def test_the_marginal_likelihood_of_the_paper_can_be_learned(fitted):
     error = model.predict(grid) - np.sin(2 * grid[:, 0])
     assert np.sqrt(np.mean(error**2)) < 0.3  # it has several maxima, off by 0.02 or 0.15; a constant is off by 0.7
     assert model.tuning_.params.spread is None
+    first = kb.SparseRegression(12, learn="marginal", spread="noise", max_iter=1, random_state=0).fit(X, y)
+    assert model.log_marginal_likelihood_ > first.log_marginal_likelihood_ + 5.0
     assert model.log_marginal_likelihood_ == pytest.approx(-model.tuning_.value * 400, rel=1e-3)
 
 
