@@ -121,6 +121,7 @@ _NARROWER: dict[type, Fields] = {
     Mixture: {"components": tuple[Distribution, ...], "weights": Numbers},
     Health: {
         **dict.fromkeys(("total", "ess", "negative_mass", "novelty", "conflict"), _Several),
+        **dict.fromkeys(("contradiction", "widening"), NotRequired[_Several]),
         **dict.fromkeys(("condition", "prior_ess", "prior_outside", "retention", "reg"), Real),
         "prior_reg": Real | None,
     },
@@ -173,6 +174,7 @@ _FITTED: dict[type, Fields] = {
         "factor_": Numbers,
         "coef_": Numbers,
         "_vector_target": bool,
+        "_groups": NotRequired[Numbers | None],
     },
     KernelBayesRule: {
         "X_": Points,
@@ -186,6 +188,7 @@ _FITTED: dict[type, Fields] = {
         "validation_score_": NotRequired[Real],
         "_seed": int,
         "_point_dims": int,
+        "_input_names": NotRequired[tuple[_Names | None, _Names | None]],
     },
     DensityRatio: {
         "kernel_": Kernel,
@@ -199,6 +202,7 @@ _FITTED: dict[type, Fields] = {
         "_support": Gaps | None,
         "_largest_reg": bool,
         "_point_shape": tuple[int, ...],
+        "_input_names": NotRequired[_Names | None],
     },
     KernelBayesFilter: {
         "observations_": Points,
@@ -288,7 +292,7 @@ _FITTED: dict[type, Fields] = {
 
 #: The attributes of classes that are neither dataclasses nor estimators.
 _PLAIN: dict[type, Fields] = {
-    MeanEmbedding: {"kernel": Kernel, "points": Points, "weights": Numbers},
+    MeanEmbedding: {"kernel": Kernel, "points": Points, "weights": Numbers, "_columns": NotRequired[_Names | None]},
     Posterior: {"health": Health},
     AnalyticEmbedding: {"kernel": Kernel, "distribution": Distribution, "_norm_squared": float},
     Posteriors: {"kernel": Kernel, "points": Points, "weights": Numbers, "health": Health},
@@ -301,7 +305,7 @@ _PLAIN: dict[type, Fields] = {
         "centred": bool,
         "features": Recipe | None,
     },
-    Covariance: {"kernel": Kernel, "weights": Numbers},
+    Covariance: {"kernel": Kernel, "weights": Numbers, "_columns": NotRequired[_Names | None]},
     Track: {
         "kernel": Kernel,
         "points": Points,
@@ -319,6 +323,7 @@ _PLAIN: dict[type, Fields] = {
         "prior": Distribution,
         "seed": int,
         "atoms": Prior | None,
+        "box": NotRequired[Numbers | None],
         "kernel": Kernel,
         "noise": Real,
         "_guess": Distribution,

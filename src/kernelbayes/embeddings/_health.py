@@ -175,17 +175,18 @@ class Health:
     negative_mass: Any
     novelty: Any
     conflict: Any
-    contradiction: Any
-    widening: Any
     condition: float
     prior_ess: float
     prior_outside: float
     retention: float
     reg: float
     prior_reg: float | None
+    contradiction: Any = 0.0  # what files of older versions have for it, and for the next
+    widening: Any = 0.0
 
     def __getitem__(self, i: int) -> Health:
-        return replace(self, **{name: float(getattr(self, name)[i]) for name in _EACH})
+        shape = np.shape(self.total)
+        return replace(self, **{name: float(np.broadcast_to(getattr(self, name), shape)[i]) for name in _EACH})
 
     @property
     def problems(self) -> tuple[str, ...]:
