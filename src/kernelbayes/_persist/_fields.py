@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NotRequired, get_origin, get_type_hints
+from typing import Any, Literal, NotRequired, TypeAlias, get_origin, get_type_hints
 
 from sklearn.base import BaseEstimator
 
@@ -113,6 +113,10 @@ _Network = MLP | ConvNet | Standardised
 _Activation = Literal["relu", "silu", "gelu", "tanh"]
 _Layers = tuple[tuple[Numbers, Numbers], ...]
 _Several = Real | Gaps  # of one posterior, or of many
+_MaybeNumbers: TypeAlias = Numbers | None
+_MaybeGaps: TypeAlias = Gaps | None
+_MaybePoints: TypeAlias = Points | None
+_MaybeReal: TypeAlias = Real | None
 _Series = None | Numbers | list[float] | tuple[float, ...] | list[list[float]]
 
 #: Where a hint of a class is wider than what a file may hold.
@@ -123,19 +127,19 @@ _NARROWER: dict[type, Fields] = {
         **dict.fromkeys(("total", "ess", "negative_mass", "novelty", "conflict"), _Several),
         **dict.fromkeys(("contradiction", "widening"), NotRequired[_Several]),
         **dict.fromkeys(("condition", "prior_ess", "prior_outside", "retention", "reg"), Real),
-        "prior_reg": Real | None,
+        "prior_reg": _MaybeReal,
     },
     TestResult: {"statistic": Real, "pvalue": Real, "null": Gaps},
     TrackDiagnostics: dict.fromkeys(("total", "ess", "negative_mass", "novelty"), Gaps),
     Optimum: {"value": Real, "path": tuple[dict[str, Any], ...]},
-    Features: {"error": Real | None},
+    Features: {"error": _MaybeReal},
     DenseFeatures: {"points": Points},
     LandmarkFeatures: {"points": Points},
     OneHotFeatures: {"classes": Points},
     NeuralFeatures: {"network": _Network},
     OutputFeatures: {"network": _Network},
     Neural: {"network": _Network},
-    LearnedFeatures: {"history": dict[str, Gaps], "baseline": Real | None},
+    LearnedFeatures: {"history": dict[str, Gaps], "baseline": _MaybeReal},
     MappedKernel: {"map": _Network},
     MLP: {"layers": _Layers, "activation": _Activation},
     ConvNet: {"layers": _Layers, "activation": _Activation},
@@ -184,7 +188,7 @@ _FITTED: dict[type, Fields] = {
         "features_": Features,
         "likelihood_": NotRequired[ConditionalEmbedding],
         "reg_": float,
-        "targets_": Numbers | None,
+        "targets_": _MaybeNumbers,
         "validation_score_": NotRequired[Real],
         "_seed": int,
         "_point_dims": int,
@@ -199,7 +203,7 @@ _FITTED: dict[type, Fields] = {
         "score_": Real,
         "scores_": dict[str, Gaps],
         "outside_": Real,
-        "_support": Gaps | None,
+        "_support": _MaybeGaps,
         "_largest_reg": bool,
         "_point_shape": tuple[int, ...],
         "_input_names": NotRequired[_Names | None],
@@ -209,7 +213,7 @@ _FITTED: dict[type, Fields] = {
         "points_": Points,
         "before_": Numbers,
         "after_": Numbers,
-        "controls_": Points | None,
+        "controls_": _MaybePoints,
         "kernel_": Kernel,
         "latent_kernel_": Kernel,
         "control_kernel_": Kernel | None,
@@ -222,7 +226,7 @@ _FITTED: dict[type, Fields] = {
         "state_names_": _Names | None,
         "control_names_": _Names | None,
         "_seed": int,
-        "_now": Numbers | None,
+        "_now": _MaybeNumbers,
         "_prior": tuple[Numbers, Numbers | None, Numbers | None, Numbers | None] | None,
     },
     ProbabilisticClassifier: {
@@ -348,13 +352,13 @@ _PLAIN: dict[type, Fields] = {
         "runs": int,
         "_scales": dict[str, Real] | None,
         "_seed": int,
-        "_ratio": Gaps | None,
+        "_ratio": _MaybeGaps,
     },
     QuadratureRule: {
         "kernel": Kernel,
         "points": Numbers,
         "weights": Numbers,
-        "density": Numbers | None,
+        "density": _MaybeNumbers,
         "nodes": str,
         "weighting": str,
         "reg": float,
