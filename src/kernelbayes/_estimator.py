@@ -20,6 +20,7 @@ from .kernels import Kernel
 DERIVED = (
     "_gram_cache",
     "_fit_cache",
+    "_pair_weights_cache",
     "_surroundings",
     "_recursion_cache",
     "_smoother_cache",

@@ -269,6 +269,7 @@ def _loaded(path: str) -> Any:
     warn_apart(model.Y_, model.Y_task_)  # this and more was said when it was learned
     model._warn_unmediated()
     model._warn_narrow()
+    model._warn_untold()
     return model
 
 

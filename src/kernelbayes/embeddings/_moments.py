@@ -16,6 +16,7 @@ negative variance, and none with a zero that is none.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def contradictions(X: Array, W: Array) -> Array:
     """
     mean = means(X, W)
     away, squares = np.abs(_powers(X, W, 1, mean)), _powers(X, W, 2, mean)
-    away = np.where((W < 0).any(1)[:, None], away, 0.0)
+    away = np.where(np.any(W < 0, axis=1, keepdims=True), away, 0.0)
     own = np.sqrt(np.maximum(squares - away**2, 0.0))
     return away / np.maximum(own, np.maximum(_EQUAL * away, _check.SMALLEST))
 
@@ -84,9 +85,9 @@ def covariances(X: Array, W: Array) -> Array:
     return out
 
 
-def _blocks(W: Array, size: int) -> Iterator[tuple[Array | slice, bool]]:
+def _blocks(W: Array, size: int) -> Iterator[tuple[Any, bool]]:
     """Rows to work on at a time, each with `size` numbers, all with signed weights or none."""
-    signed = (W < 0).any(1)
+    signed = np.asarray(np.any(W < 0, axis=1))
     for rows in blocks(len(W), size):
         some = signed[rows]
         if some.all() or not some.any():
