@@ -69,7 +69,7 @@ def believed_std(rule: QuadratureRule, values: Array, mean: Any, std: Any, start
 
 
 def of_size_one(values: Array) -> tuple[Array, Array]:
-    """Values (n,) or (n, p) of size one, so that their squares can be held, and the power of two that they were divided by."""
+    """Values (n,) or (n, p) divided by a power of two, so that their squares can be held, and its exponent."""
     exponent = np.clip(np.frexp(np.abs(values).max(axis=0))[1], -1000, 1000)
     return np.ldexp(values, -exponent), exponent
 
