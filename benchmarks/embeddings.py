@@ -248,8 +248,8 @@ ROWS = (
         hsic_hyppo,
         "hyppo Hsic, which approximates the null",
         (ratio(1), memory(0.7)),
-        why="ours is a product of thin factors for each permutation, the peer's four matrices of all pairs and no permutation: "
-        "time grows with n here and with its square there, and more pairs or fewer permutations would meet it",
+        why="ours is a product of thin factors for each permutation, the peer's a few matrices of all pairs and no "
+        "permutation: time grows with n here and with its square there, and more pairs or fewer permutations would meet it",
         sizes={"n": 2000, "permutations": 500},
     ),
     Row(

@@ -68,6 +68,12 @@ def believed_std(rule: QuadratureRule, values: Array, mean: Any, std: Any, start
     return np.where(flat(columns), np.maximum(found, rare), found).reshape(np.shape(std))
 
 
+def of_size_one(values: Array) -> tuple[Array, Array]:
+    """Values (n,) or (n, p) divided by a power of two, so that their squares can be held, and its exponent."""
+    exponent = np.clip(np.frexp(np.abs(values).max(axis=0))[1], -1000, 1000)
+    return np.ldexp(values, -exponent), exponent
+
+
 def flat(values: Array) -> Array:
     """Which columns of values (n, p) are the same everywhere, but for rounding: (p,)."""
     return np.ptp(values, axis=0) <= _ROUNDING * np.abs(values).max(axis=0)
@@ -151,7 +157,7 @@ class Doubts:
     """
 
     def __init__(self, rule: QuadratureRule, values: Array, names: Sequence[str] | None):
-        self.rule, self.values, self.names = rule, values, names
+        self.rule, self.values, self.names = rule, of_size_one(values)[0], names
         self.exact = rule.worst_case_error == 0
 
     def column(self, j: int) -> str:

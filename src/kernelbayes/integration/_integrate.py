@@ -22,7 +22,7 @@ from ..simulation import Runs, SimulationError, SimulationWarning
 from ..simulation._runs import joined
 from ..simulation._signature import takes_keywords
 from ..simulation._simulate import running, settled_seed, store_path
-from ._doubts import Doubts, believed_std
+from ._doubts import Doubts, believed_std, of_size_one
 from ._integral import Integral
 from ._quadrature import fits_memory, quadrature
 from ._reading import read_source
@@ -66,7 +66,10 @@ def integrate(
     The function is evaluated at n nodes, and a Gaussian process through the values is integrated (Bayesian quadrature). Its
     kernel is learned from the values: of a rough, a smooth and a very smooth family the one with the largest marginal
     likelihood, with a lengthscale for each column. The standard deviation is that of the process, times how far integrals
-    from halves of the nodes, and values that are left out, were off in terms of their own, where that is more than one. On
+    from halves of the nodes, and values that are left out, were off in terms of their own, where that is more than one, but
+    no more than the range of the values. Where all of them have one sign and a process for their logarithm predicts them
+    better, it is at least what that one adds to the integral between the nodes. Where all are the same, it is for other
+    values of their size, or of size one for zeros, on a share of the mass that so many nodes may well have missed. On
     smooth, growing and kinked integrands in one to three dimensions the error was within two of it in about nine cases of
     ten (experiment `quadrature`). With `tol`, nodes are added until it is below, and once more, since it may be small by
     chance; among few nodes it is the least certain.
@@ -183,10 +186,12 @@ def _values(runs: Runs) -> Array:
 
 def _believed(rule: QuadratureRule, values: Array, start: Array | None) -> tuple[Any, Any]:
     """The integral and its standard deviation, with caution."""
+    values, exponent = of_size_one(values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuadratureWarning)  # of all nodes and of each half: problems say it once
         mean, std = rule.integrate(values, return_std=True)
-        return mean, scalar(believed_std(rule, values, mean, std, start))
+        std = believed_std(rule, values, mean, std, start)
+    return scalar(np.ldexp(mean, exponent)), scalar(np.ldexp(std, exponent))
 
 
 class _Plan:

@@ -18,7 +18,7 @@ from .._linalg import Gram, eigh
 from .._typing import Array
 from ..features import IncompleteCholesky
 from ..kernels import Kernel
-from ._conditional import explain_edge, held_out
+from ._conditional import explain_grid, held_out
 from ._optimise import ROUNDING, last_of_the_best
 
 BANDWIDTH_FACTORS = (2.0, 1.0, 0.5, 0.25, 0.125)
@@ -101,7 +101,7 @@ def validated(
         held = held_out(len(V), count, groups, rng)
         train = np.setdiff1d(np.arange(len(V)), held)
     centre = V[train].mean(0)
-    found: list[tuple[float, Kernel, Array, int]] = []
+    found: list[tuple[float, Kernel, Array, list[float], int]] = []
     for kernel in reversed(kernels):  # of equals the first, whose lengthscale is the longest
         F = represent(kernel)
         joint, evidence = smooth(F[train], train)
@@ -114,10 +114,10 @@ def validated(
             inverted = 1.0 / (values + e) if inverse == "plain" else values / (values**2 + e)
             scores.append(float(((wanted - (left * inverted) @ right) ** 2).sum() / max((wanted**2).sum(), 1e-300)))
         j = last_of_the_best(scores, ROUNDING)
-        found.append((scores[j], kernel, grid, j))
-    score, kernel, grid, j = found[last_of_the_best([score for score, *_ in found], ROUNDING)]
-    if reg is None and j in (0, len(grid) - 1):
-        explain_edge(f"reg at its {'upper' if j else 'lower'} bound {grid[j]:.3g}")
+        found.append((scores[j], kernel, grid, scores, j))
+    score, kernel, grid, scores, j = found[last_of_the_best([score for score, *_ in found], ROUNDING)]
+    if reg is None:
+        explain_grid(grid, scores, j)
     return Choice(kernel, float(grid[j]), score)
 
 

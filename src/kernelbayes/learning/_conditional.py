@@ -20,7 +20,7 @@ problems of similar size share one compilation.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -44,7 +44,17 @@ from ..features import IncompleteCholesky, pivots
 from ..kernels import Gaussian, Kernel, Laplace
 from ..kernels._bandwidth import lengthscale_of
 from ..kernels._parameters import positive
-from ._optimise import ROUNDING, BoundWarning, Optimum, WrittenOut, last_of_the_best, minimise
+from ._optimise import (
+    NOTICED,
+    ROUNDING,
+    BoundWarning,
+    Optimum,
+    WrittenOut,
+    at_step,
+    evaluate,
+    last_of_the_best,
+    minimise,
+)
 
 MOST_POINTS = 1024
 _MOST_LANDMARKS = 256
@@ -61,6 +71,7 @@ LENGTHSCALE_STARTS = (1.0, 1 / 3, 1 / 10, 1 / 30)
 REACH = 100.0  # how far a lengthscale may move, as a factor either way
 # With fewer different x, equal ones are not repetitions of a place but levels.
 _FEWEST_PLACES = 20
+_STEP_BACK = 10.0  # from the edge of a search
 MOVED = 1.5  # beyond this factor, landmarks chosen for the old lengthscale are chosen again
 
 
@@ -330,7 +341,7 @@ def tune_kernel(
         found = minimise(chosen.of_kernel, first.params, data, progress=False, **options)
         evaluations = first.evaluations + found.evaluations
         found = dataclasses.replace(found, path=first.path + found.path, evaluations=evaluations)
-    return _explained(found)
+    return _explained(found, chosen.of_kernel, data)
 
 
 def tune_reg(
@@ -344,7 +355,8 @@ def tune_reg(
     data = chosen.featured(F, V, groups)
     bounds = {"reg": (scale * REG_BOUNDS[0], scale * REG_BOUNDS[1])}
     prefer = {"reg": scale * PREFERRED_REG}
-    return _explained(minimise(chosen.of_reg, start, data, bounds=bounds, prefer=prefer, warn=False, progress=False))
+    found = minimise(chosen.of_reg, start, data, bounds=bounds, prefer=prefer, warn=False, progress=False)
+    return _explained(found, chosen.of_reg, data)
 
 
 def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int, *, scale: float) -> float:
@@ -358,8 +370,7 @@ def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int,
     candidates = scale * np.geomspace(*REG_BOUNDS, 81)
     errors = [((held_V - (left / (values + (n - len(held_F)) * reg)) @ right) ** 2).sum() for reg in candidates]
     best = last_of_the_best(errors, ROUNDING * float((held_V**2).sum()))
-    if best in (0, len(candidates) - 1):
-        explain_edge(f"reg at its {'upper' if best else 'lower'} bound {candidates[best]:.3g}")
+    explain_grid(candidates, errors, best)
     return float(candidates[best])
 
 
@@ -377,11 +388,25 @@ def explain_edge(edge: str) -> None:
     warn_user(message, BoundWarning)
 
 
-def _explained(found: Optimum) -> Optimum:
-    """Say what it means for the data that an optimum sits on a bound."""
+def explain_grid(regs: Array, losses: Sequence[float], chosen: int) -> None:
+    """Say what it means for the data that the least or the largest of some regularisers, in rising order, was chosen.
+
+    The least is worth a word only if ten times as much would be worse.
+    """
+    if chosen == len(regs) - 1:
+        explain_edge(f"reg at its upper bound {regs[-1]:.3g}")
+    elif chosen == 0 and losses[int(np.searchsorted(regs, 10.0 * regs[0]))] > (1.0 + NOTICED) * losses[0]:
+        explain_edge(f"reg at its lower bound {regs[0]:.3g}")
+
+
+def _explained(found: Optimum, loss: Any, data: tuple[Any, ...]) -> Optimum:
+    """Say what it means for the data that an optimum sits on a bound, if a step back would be worse.
+
+    A regulariser at its upper bound is always worth a word: nothing is predicted then.
+    """
     for edge in found.on_bound:
-        lengthscale = getattr(getattr(found.params, "kernel", None), "lengthscale", np.zeros(1))
-        one_column_of_many = lengthscale.size > 1 and np.ptp(np.log(lengthscale)) > 1e-3
-        if not (one_column_of_many and edge.startswith("kernel.lengthscale at its upper")):  # ARD: it plays no part
+        name, low = edge.split(" at its ")[0], " at its lower" in edge
+        back = at_step(found.params, {name: found.path[-1][name] * (_STEP_BACK if low else 1.0 / _STEP_BACK)})
+        if edge.startswith("reg at its upper") or evaluate(loss, back, data) > (1.0 + NOTICED) * found.value:
             explain_edge(edge)
     return found
