@@ -111,7 +111,7 @@ def test_a_store_repeats_no_run_and_takes_more(folder, capsys):
     assert calls_in(folder) == 30
     assert "runs    40 finished" in call(capsys, *stored, "--more", "10")
     assert calls_in(folder) == 40
-    assert "the store runs.sqlite was begun with 0; give that one to go on" in call(
+    assert "runs.sqlite was begun with 0; give that one to go on" in call(
         capsys, *stored, "--simulations", "30", "--seed", "1", code=2
     )
 
