@@ -406,7 +406,10 @@ def _explained(found: Optimum, loss: Any, data: tuple[Any, ...]) -> Optimum:
     """
     for edge in found.on_bound:
         name, low = edge.split(" at its ")[0], " at its lower" in edge
-        back = at_step(found.params, {name: found.path[-1][name] * (_STEP_BACK if low else 1.0 / _STEP_BACK)})
+        value = found.path[-1][name]
+        if not low and np.ptp(np.log(value)) > 1e-3:  # of several columns some play no part
+            continue
+        back = at_step(found.params, {name: value * (_STEP_BACK if low else 1.0 / _STEP_BACK)})
         if edge.startswith("reg at its upper") or evaluate(loss, back, data) > (1.0 + NOTICED) * found.value:
             explain_edge(edge)
     return found
