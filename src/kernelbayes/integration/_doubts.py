@@ -25,14 +25,14 @@ _FEWEST_TO_JUDGE = 20
 # two standard deviations. Measured: of jumps with 40 and 60 nodes nearly all were above the second.
 _FARTHEST, _FARTHEST_OF_ROUGH, _SHARE_WITHIN = 1.75, 1.15, 0.7
 # n such distances have a mean square of about one, so that none can be above sqrt(n). For a smooth kernel it must be nearly
-# that: one node then stands for all that varies. Of 519 integrals, a third to a half of those were off by more than three
-# standard deviations, and of the others that were far from what was predicted no more than of all: caution suffices there.
+# that: one node then stands for all that varies. Measured on 519 integrals: 16 % of 87 such were off by more than three
+# standard deviations, 4 % of all others, and 1 % of 72 that were above the first limit only: caution suffices there.
 _NEARLY_ALL = 0.9
 # Values are the same where they differ by no more than this share of their size.
 _ROUNDING = 1e-14
 # A process for the logarithm is tried from this ratio of the largest value to the smallest; values that are zero are taken
 # for ones too small to be held from the second. It is followed above the highest value by so much at most, and integrated
-# over so many points where there is no sequence.
+# over so many points where there is no sequence. It takes so many values that are not zero.
 _LEAST_RATIO, _UNDERFLOW, _HIGHEST, _POINTS, _FEWEST_LOGARITHMS = 10.0, 1e-100, 300.0, 4096, 5
 # The tail of f is judged from this share of its values, and no fewer. Measured at 20 to 60 nodes, the slope was below 0.67
 # for exp(x) and x^2 under a normal, and above it for x^2 under t(2.1), for x under pareto(1.5) and lognorm(2), and mostly
