@@ -168,7 +168,9 @@ class Foreign:
             chunk = tasks[start : start + self._chunk]
             try:
                 future = self._executor.submit(run_for_executor, self._caller, [tuple(task) for task in chunk])
-            except (RuntimeError, BrokenExecutor) as problem:
+            except BrokenExecutor as problem:
+                raise _broken(problem) from problem
+            except RuntimeError as problem:
                 raise SimulationError(f"executor takes no more work: {problem}") from problem
             self._pending[future] = _Submitted(chunk, time.monotonic())
             future.add_done_callback(self._done.put)
@@ -192,9 +194,7 @@ class Foreign:
         except CancelledError:
             raise SimulationError("executor has dropped runs that it had accepted: was it shut down?") from None
         except BrokenExecutor as problem:
-            raise SimulationError(
-                f"executor is broken: {problem} With executor=<a number of processes> a worker that dies costs one run"
-            ) from problem
+            raise _broken(problem) from problem
         except ValueError:  # that it cannot be sent, in words of our own
             raise
         except Exception as problem:
@@ -219,6 +219,13 @@ class Foreign:
         """Cancel what has not begun."""
         for future in self._pending:
             future.cancel()
+
+
+def _broken(problem: BrokenExecutor) -> SimulationError:
+    """What is met when work is given to it or when results are awaited, whichever comes first."""
+    return SimulationError(
+        f"executor is broken: {problem} With executor=<a number of processes> a worker that dies costs one run"
+    )
 
 
 def _workers_of(executor: Any) -> int:
