@@ -322,7 +322,8 @@ def pivoted_cholesky(
     largest = float(diagonal.max(initial=0.0))
     residual = diagonal.astype(np.float64, copy=True)
     left = None if target is None else target.astype(np.float64, copy=True)
-    floor = tol * largest
+    # what is left below that is rounding: divided by its own root it would grow, and look like an indefinite kernel
+    floor = max(tol, float(np.finfo(np.float64).eps)) * largest
     rank = min(rank, n)
     rows = np.empty((min(rank, 64), n))  # F', grown as needed; one contiguous row per pivot
     pivots = np.empty(rank, dtype=np.intp)

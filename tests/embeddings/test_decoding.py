@@ -11,6 +11,7 @@ from scipy import integrate, stats
 
 import kernelbayes as kb
 from kernelbayes.embeddings import _decode, _moments
+from oracles import even_draws
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, -1.0], [0.0, 0.0, 2.0]])
@@ -277,7 +278,7 @@ def ridge_weights(target, points, kernel, reg):
 def test_default_density_of_signed_weights():
     """A narrow distribution on widely spread points: the spread of the absolute weights would smooth it away."""
     target = stats.norm(0.3, 0.2)
-    x = np.random.default_rng(0).uniform(-5, 5, 300)
+    x = 10 * even_draws.uniforms(300, 1, np.random.default_rng(0))[:, 0] - 5
     a = embedding(x, ridge_weights(target, x, kb.Gaussian(1.0), 1e-6))
     assert a.negative_mass() > 0.05
     grid = np.linspace(-2, 2, 401)
@@ -288,7 +289,7 @@ def test_default_density_of_signed_weights():
 
 
 def test_copies_and_rounding_do_not_make_the_density_spiky():
-    x = np.random.default_rng(0).normal(size=2000)
+    x = even_draws.normals(2000, 1, np.random.default_rng(0))[:, 0]
     grid = np.linspace(-3, 3, 121)
     for points in (np.round(x), np.repeat(x[:100], 20), np.round(x, 1)):
         assert np.abs(embedding(points).density(grid) - stats.norm.pdf(grid)).max() < 0.12
