@@ -423,10 +423,8 @@ def bayes(
 
 
 @entry
-def bayes_one(X=FLAT, Z=FLAT, observed=NUMBER, rule=RULES, alpha=SHARE, normalise=words("prior", "divide")):
-    model = kb.KernelBayesRule(
-        rule, K, K, reg=0.1, prior_reg=0.1, alpha=alpha if rule == "iw" else 0.0, normalise=normalise
-    )
+def bayes_one(X=FLAT, Z=FLAT, observed=NUMBER, alpha=SHARE, normalise=words("prior", "divide")):
+    model = kb.KernelBayesRule("iw", K, K, reg=0.1, prior_reg=0.1, alpha=alpha, normalise=normalise)
     found = model.fit(X, Z).posterior(observed, stats.norm())
     return found.mean(), found.std(), found.interval(0.9)
 
@@ -457,9 +455,7 @@ def bayes_filter(
 
 
 @entry
-def bayes_filter_controlled(
-    controls=GAPPY, controls__new=Points(like="controls"), initial=LIKE_STATES, states=GAPPY, steps=COUNT
-):
+def bayes_filter_controlled(controls=GAPPY, controls__new=Points(like="controls"), initial=LIKE_STATES, states=GAPPY):
     model = kb.KernelBayesFilter(
         kernel=K, latent_kernel=K, control_kernel=K, reg=0.1, prior_reg=0.1, transition_reg=0.1, tune=0, random_state=0
     ).fit(GOOD, states, controls)

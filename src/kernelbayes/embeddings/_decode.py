@@ -232,4 +232,9 @@ class Decoding:
         return vectors_of(self.points, self.weights)
 
     def _bandwidths(self, X: Array, w: Array, bandwidth: float | None) -> Array:
-        return bandwidths(X, w) if bandwidth is None else np.full(X.shape[1], _check.positive(bandwidth, "bandwidth"))
+        if bandwidth is not None:
+            return np.full(X.shape[1], _check.positive(bandwidth, "bandwidth"))
+        h = bandwidths(X, w)
+        if h.min() < _check.SMALLEST:
+            raise ValueError(f"points vary by less than {_check.SMALLEST:g} in a column; change its units")
+        return h

@@ -113,7 +113,10 @@ def read_log(
     last = np.cumsum(lengths) - 1
     before = np.setdiff1d(np.arange(len(Z)), last)
     if len(before) < 4:
-        raise ValueError(f"at least four transitions are needed, got {len(before)}: sequences of one row have none")
+        raise ValueError(
+            f"observations and states hold {len(before)} transitions where at least four are needed: sequences of one row "
+            "have none"
+        )
     return Training(Log(X, Z, before, before + 1, None if U is None else U[before + 1]), lengths, U)
 
 

@@ -358,5 +358,5 @@ def check_names(value: Sequence[str] | None, points: Array) -> tuple[str, ...]:
         return ("state",) if d == 1 else tuple(f"state_{j}" for j in range(1, d + 1))
     names = (value,) if isinstance(value, str) else tuple(value)
     if len(names) != d or len(set(names)) != d or not all(isinstance(name, str) and name for name in names):
-        raise ValueError(f"names must be {d} different words, one for each column, got {value!r}")
+        raise ValueError(f"names must be {d} different words, one for each column of points, got {value!r}")
     return names
