@@ -137,6 +137,31 @@ def mmd_hyppo(n, permutations):
     return {**times, "quality": {"p-value": float(out[1])}}
 
 
+def _two_variables(n, d=5):
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    return X, 0.1 * X + rng.normal(size=(n, d))
+
+
+def hsic_ours(n, permutations):
+    import kernelbayes as kb
+
+    X, Y = _two_variables(n)
+    times, out = best_of(lambda: kb.hsic_test(X, Y, permutations=permutations, random_state=0), 5)
+    return {**times, "quality": {"p-value": out.pvalue}}
+
+
+def hsic_hyppo(n, permutations):
+    """As it is called by default: a chi-squared approximation of the null, and no permutation at all."""
+    from hyppo.independence import Hsic
+
+    X, Y = _two_variables(n)
+    times, out = best_of(lambda: Hsic().test(X, Y), 5)
+    return {**times, "quality": {"p-value": float(out[1])}, "note": "without permutations"}
+
+
 # ------------------------------------------------------------------------------------------------------------ imports
 
 
@@ -215,6 +240,25 @@ ROWS = (
         why="the peer makes the statistic anew for each permutation, ours all of them in one product with the Gram matrix: "
         "the gain grows with n and with the number of permutations, and more of either would meet it",
         sizes={"n": 1000, "permutations": 500},
+    ),
+    Row(
+        "hsic",
+        "HSIC test, n = {n:,}, d = 5, {permutations} permutations",
+        hsic_ours,
+        hsic_hyppo,
+        "hyppo Hsic, which approximates the null",
+        (ratio(1), memory(0.7)),
+        why="ours is a product of thin factors for each permutation, the peer's a few matrices of all pairs and no "
+        "permutation: time grows with n here and with its square there, and more pairs or fewer permutations would meet it",
+        sizes={"n": 2000, "permutations": 500},
+    ),
+    Row(
+        "hsic-large",
+        "HSIC test, n = {n:,}, d = 5, {permutations} permutations",
+        hsic_ours,
+        asked=(seconds(20), memory(1.0)),
+        why="each permutation gathers 64 numbers of each row, which memory bounds; fewer permutations would meet it",
+        sizes={"n": 50_000, "permutations": 500},
     ),
     Row(
         "cholesky",

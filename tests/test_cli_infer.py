@@ -111,7 +111,7 @@ def test_a_store_repeats_no_run_and_takes_more(folder, capsys):
     assert calls_in(folder) == 30
     assert "runs    40 finished" in call(capsys, *stored, "--more", "10")
     assert calls_in(folder) == 40
-    assert "the store runs.sqlite was begun with 0; give that one to go on" in call(
+    assert "runs.sqlite was begun with 0; give that one to go on" in call(
         capsys, *stored, "--simulations", "30", "--seed", "1", code=2
     )
 
@@ -328,3 +328,26 @@ class TestPriorFile:
         (tmp_path / "p.toml").write_text(text)
         with pytest.raises(Refusal, match=re.escape(message)):
             read_prior_file(str(tmp_path / "p.toml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[parameters.x]\ndistribution = "zipf"\na = 1.0001\n', "p.toml, parameter 'x': zipf has 1 of its mass beyond"),
+        ('[parameters.x]\ndistribution = "binom"\nn = 1e18\np = 0.5\n', "p.toml, parameter 'x': binom has the number"),
+        ('[parameters.x]\ndistribution = "test"\n', "p.toml, parameter 'x': scipy.stats has no distribution 'test'"),
+        (
+            f"[parameters.x]\nbounds = [0, 1{'0' * 400}]\n",
+            "p.toml, parameter 'x': bounds is too large, a number of 401",
+        ),
+        (f"a = 1{'0' * 5000}\n", "p.toml is not TOML"),
+        ("a = " + "[" * 5000, "p.toml is nested too deeply"),
+        ("#" * 600_000, "p.toml has 600,000 bytes; a prior file of more than 500,000 is not read"),
+    ],
+    ids=["endless tail", "huge count", "no distribution", "no float", "no number", "nested", "long"],
+)
+def test_prior_files_that_would_hang_or_crash(text, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(Refusal, match=f"^{message}"):
+        read_prior_file("p.toml")

@@ -11,6 +11,7 @@ import kernelbayes
 MODULES = ["kernelbayes", *(m.name for m in pkgutil.walk_packages(kernelbayes.__path__, "kernelbayes."))]
 
 
+@pytest.mark.one_seed
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -288,6 +288,40 @@ def test_leave_one_out_is_refitting_without_each_point(gram, shift):
     np.testing.assert_allclose(traced, wanted, rtol=1e-8)
 
 
+@pytest.mark.parametrize("gram", [form for form, _ in Sample.forms], ids=["low rank", "dense"])
+@pytest.mark.parametrize("labels", [[0, 1, 0, 2, 2, 2, 3], [0, 0, 0, 0, 1, 1, 1], [6, 5, 4, 3, 2, 1, 0]])
+def test_leaving_groups_out_is_refitting_without_them(gram, labels):
+    labels, wanted, shift = np.array(labels), np.empty_like(Sample.Y), 0.3
+    for i in range(7):
+        rest = np.flatnonzero(labels != labels[i])
+        weights = np.linalg.solve(Sample.K[np.ix_(rest, rest)] + shift * np.eye(len(rest)), Sample.K[rest, i])
+        wanted[i] = Sample.Y[i] - weights @ Sample.Y[rest]
+    np.testing.assert_allclose(_linalg.leave_one_out(gram, shift, Sample.Y, labels), wanted, rtol=1e-8)
+    found = _linalg.leave_one_out(gram, shift, Sample.Y[:, 0], labels)
+    np.testing.assert_allclose(found, wanted[:, 0], rtol=1e-8)
+
+
+def test_slopes_of_groups_left_out_against_differences():
+    rng = np.random.default_rng(0)
+    F, V, labels = rng.normal(size=(9, 3)), rng.normal(size=(9, 2)), np.array([0, 1, 2, 0, 1, 3, 3, 3, 4])
+
+    def value(F, shift):
+        return float((_linalg.leave_one_out(LowRank(F), shift, V, labels) ** 2).sum())
+
+    found, by_F, by_shift = _linalg.leave_one_out_slopes(F, 0.7, V, labels)
+    assert found == pytest.approx(value(F, 0.7), rel=1e-12)
+    assert by_shift == pytest.approx((value(F, 0.7 + 1e-6) - value(F, 0.7 - 1e-6)) / 2e-6, rel=1e-6)
+    for i, j in ((0, 0), (3, 1), (5, 2), (8, 0)):
+        step = np.zeros_like(F)
+        step[i, j] = 1e-6
+        assert by_F[i, j] == pytest.approx((value(F + step, 0.7) - value(F - step, 0.7)) / 2e-6, rel=1e-5)
+
+
+def test_equal_rows():
+    assert _linalg.equal_rows(np.array([[1.0, 2.0], [1.0, 3.0], [2.0, 2.0]])) is None
+    np.testing.assert_array_equal(_linalg.equal_rows(np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0]])), [1, 0, 1])
+
+
 def test_leave_one_out_of_a_sample_that_the_kernel_does_not_see():
     nothing = LowRank(np.zeros((7, 0)))
     np.testing.assert_array_equal(_linalg.leave_one_out(nothing, 0.1, Sample.Y), Sample.Y)

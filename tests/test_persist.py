@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import fuzz_files
 import kernelbayes as kb
+from fuzz_files import npy
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -132,3 +134,157 @@ def test_every_public_class_with_state_is_known():
         value = getattr(kb, name)
         stateful = isinstance(value, type) and not issubclass(value, (Exception, Warning))
         assert not stateful or value in known or not issubclass(value, BaseEstimator | kb.Kernel), name
+
+
+# ------------------------------------------------------------------------------------------------- files from strangers
+
+
+def write(path, description, **members):
+    """A file with this object, its members given as bytes or as arrays."""
+    text = json.dumps({"schema": 1, "object": description})
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("description.npy", npy(np.array(text)))
+        for name, data in members.items():
+            file.writestr(f"{name}.npy", data if isinstance(data, bytes) else npy(data))
+    return path
+
+
+def described(name, **state):
+    return {"type": name, "state": state}
+
+
+GAUSSIAN = described("Gaussian", lengthscale={"array": "a0"})
+SCALAR = {"args": {"tuple": []}, "kwds": {"dict": {}}}
+
+
+def prior_of(family, **other):
+    blocks = {"tuple": [described("Scalar", **{"family": family, **SCALAR, **other})]}
+    return described("Prior", names={"tuple": ["x"]}, _blocks=blocks)
+
+
+def test_no_name_in_a_file_is_looked_up_but_that_of_a_distribution(tmp_path, monkeypatch):
+    from scipy import stats
+
+    called = []
+    monkeypatch.setattr(stats, "test", lambda *a, **k: called.append(a))
+    for family in ("test", "rv_continuous", "__loader__", "_stats_py", "kde", "no such thing"):
+        with pytest.raises(
+            ValueError, match=rf"file\.npz: Prior\._blocks\[0\]: scipy.stats has no distribution '{family}'"
+        ):
+            kb.load(write(tmp_path / "file.npz", prior_of(family)))
+    assert not called
+    assert kb.load(write(tmp_path / "file.npz", prior_of("norm"))).names == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("description", "members", "message"),
+    [
+        (GAUSSIAN, {"a0": np.array(np.nan)}, r"Gaussian.lengthscale holds NaN where finite numbers were wanted"),
+        (GAUSSIAN, {"a0": np.array("1.0")}, r"Gaussian.lengthscale holds text where numbers were wanted"),
+        (GAUSSIAN, {"a0": np.array(-1.0)}, r"Gaussian: lengthscale must be positive, got -1.0"),
+        (GAUSSIAN, {}, r"Gaussian.lengthscale: there is no array 'a0'"),
+        (GAUSSIAN, {"a0": npy(np.zeros(1), (10**9,), "<f8")}, r"'a0' declares the shape '\(1000000000,\)' of float64"),
+        (GAUSSIAN, {"a0": npy(np.zeros(1), (10**9, 0, 10**9), "<f8")}, r"'a0' declares the shape"),
+        (GAUSSIAN, {"a0": npy(np.zeros(1), (10**9,), "<U0")}, r"'a0' declares the shape"),
+        (GAUSSIAN, {"a0": npy(np.zeros(1), (1,), "|O")}, r"'a0' is damaged: 'its header is not of the form"),
+        (GAUSSIAN, {"a0": b"nonsense"}, r"'a0' is damaged: \"it is no array in NumPy's format"),
+        (described("Gaussian"), {}, r"Gaussian.lengthscale is missing"),
+        (described("Gaussian", lengthscale=1.0, gram=1.0), {}, r"Gaussian.gram is no attribute of a Gaussian"),
+        (described("Gaussian", lengthscale=described("Delta")), {}, r"lengthscale is a Delta where a number or an array"),
+        (described("Kernel"), {}, r"Kernel is a Kernel, of which there are no objects"),
+        (described("Scaled", kernel=described("OneHot"), scale=1.0), {}, r"Scaled.kernel is a OneHot where Kernel was"),
+        (described("FunctionKernel", function=described("Delta")), {}, r"function is a Delta where Callable was wanted"),
+        (described("Sum", left=GAUSSIAN, right=GAUSSIAN), {"a0": np.array(1.0)}, r"Sum.right.lengthscale: .* used twice"),
+        (described("MLP", layers={"tuple": []}, activation="__class__"), {}, r"activation is the text '__class__' where"),
+        (prior_of("norm", args={"tuple": [1.0, "x"]}), {}, r"_blocks\[0\].args\[1\] is the text 'x' where a number"),
+        (prior_of("norm", kwds={"dict": {"moments": 1.0}}), {}, r"norm\(moments=1\) is not a distribution of scipy.stats"),
+        (prior_of("zipf", args={"tuple": [1.0001]}), {}, r"its tail is too long"),
+        (described("Gaussian", lengthscale=[1.0]), {}, r"Gaussian.lengthscale is described in no way"),
+        ("Gaussian", {}, r"it describes no object"),
+    ],
+)  # fmt: skip
+def test_files_made_by_hand_are_refused_by_name(description, members, message, tmp_path):
+    with pytest.raises(ValueError, match=rf"file\.npz: .*({message})"):
+        kb.load(write(tmp_path / "file.npz", description, **members))
+
+
+def test_nesting_without_end_is_refused(tmp_path):
+    deep = GAUSSIAN
+    for _ in range(200):
+        deep = described("Scaled", kernel=deep, scale=1.0)
+    assert isinstance(kb.load(write(tmp_path / "file.npz", deep, a0=np.array(1.0))), kb.Kernel)
+    text = '{"schema": 1, "object": ' + '{"list": [' * 50_000 + "]}" * 50_000 + "}"
+    np.savez(tmp_path / "file.npz", description=np.array(text))
+    with pytest.raises(ValueError, match=r"file\.npz: its description is nested too deeply"):
+        kb.load(tmp_path / "file.npz")
+
+
+def test_what_a_file_declares_takes_neither_time_nor_memory(tmp_path):
+    """Bombs: compressed zeros, members that overlap, a description without end."""
+    compressed = tmp_path / "compressed.npz"
+    with zipfile.ZipFile(compressed, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("description.npy", npy(np.array(json.dumps({"schema": 1, "object": GAUSSIAN}))))
+        file.writestr("a0.npy", bytes(50_000_000))
+    overlapping = write(tmp_path / "overlapping.npz", GAUSSIAN, a0=np.zeros(50_000))
+    with zipfile.ZipFile(overlapping, "a") as file:  # each of them stands for the same bytes
+        for i in range(1000):
+            info = zipfile.ZipInfo(f"b{i}.npy")
+            first = file.getinfo("a0.npy")
+            info.CRC, info.date_time = first.CRC, first.date_time
+            info.header_offset, info.file_size, info.compress_size = (
+                first.header_offset,
+                first.file_size,
+                first.file_size,
+            )
+            file.filelist.append(info)
+        file._didModify = True
+    long = tmp_path / "long.npz"
+    np.savez(long, description=np.array('{"schema": 1, "object": [' + "[]," * 1_000_000 + "0]}"))
+    for path, message in (
+        (compressed, "'description' is compressed"),
+        (overlapping, "declares more bytes than the file has"),
+        (long, "more than 1,000,000 values"),
+    ):
+        found, seconds, peak = fuzz_files.outcome(path, measured=True)
+        assert found == "refused"
+        assert seconds < fuzz_files.MOST_SECONDS
+        assert peak < fuzz_files.MOST_BYTES
+        with pytest.raises(ValueError, match=message):
+            kb.load(path)
+
+
+def test_whatever_is_in_a_file_it_is_loaded_or_refused_by_name(tmp_path):
+    for found, seconds, _ in fuzz_files.run(60, tmp_path, seed=7):
+        assert found in ("loaded", "refused")
+        assert seconds < fuzz_files.MOST_SECONDS
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    model = kb.ConditionalEmbedding()
+    model.note = "mine"
+    with pytest.raises(ValueError, match=r"ConditionalEmbedding\.note is no attribute of a ConditionalEmbedding"):
+        kb.save(model, tmp_path / "no.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_class_has_a_layout():
+    """Every attribute has a kind that is known, and none may be anything but where a result holds what a user gave."""
+    import typing
+
+    from kernelbayes._persist import _known
+    from kernelbayes._persist._fields import layout
+
+    free = {"Optimum.params"}
+    for name, cls in _known().items():
+        if not getattr(cls, "__abstractmethods__", None):
+            for attribute, kind in layout(cls).kinds.items():
+                assert kind is not typing.Any or f"{name}.{attribute}" in free, f"{name}.{attribute}"
+
+
+def test_a_filter_that_was_reset_goes_on_after_loading(tmp_path):
+    model = kb.KernelBayesFilter(
+        "kbr", kb.Gaussian(2.0), kb.Gaussian(1.0), reg=1e-2, prior_reg=1e-2, transition_reg=1e-2
+    )
+    model.fit(X, Y).reset(Y[:5])
+    again = round_trip(model, tmp_path)
+    np.testing.assert_allclose(again.step(X[3]).mean(), model.step(X[3]).mean(), atol=1e-12)

@@ -27,7 +27,7 @@ PAGES = {
     "kernelbayes.integration": ("MercerExpansion", "SampledSpectrum"),
     "kernelbayes.learning": ("Optimum",),
     "kernelbayes.lfi": ("EpsilonKernel", "GaussianEpsilon", "IidEpsilon", "MMDEpsilon", "SpatioTemporalEpsilon"),
-    "kernelbayes.simulation": ("Failure",),
+    "kernelbayes.simulation": ("Failure", "StoreError", "StoreReport", "check_store", "repair_store"),
 }
 PUBLIC = {value for name in kernelbayes.__all__ if inspect.isclass(value := getattr(kernelbayes, name))}
 

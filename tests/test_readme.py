@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(not README.exists(), reason="the README is not b
 with_docs = pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not beside the tests")
 
 
+@pytest.mark.one_seed
 def test_examples_print_what_they_say(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -25,7 +26,7 @@ def test_examples_print_what_they_say(tmp_path, monkeypatch):
 def test_there_are_exactly_two_set_up_commands():
     commands = re.findall(r"```sh\n(.*?)\n```", README.read_text(), flags=re.DOTALL)
     start = "python3 -m venv .venv && .venv/bin/pip install "
-    assert commands == [f"{start}. && .venv/bin/kernelbayes demo", f"{start}'.[test]' && .venv/bin/pytest"]
+    assert commands == [f"{start}. && .venv/bin/kernelbayes demo", f"{start}-e '.[test]' && .venv/bin/pytest -n auto"]
 
 
 @with_docs

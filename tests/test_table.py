@@ -127,3 +127,36 @@ def test_what_is_written_is_read_back(tmp_path):
     np.testing.assert_array_equal(found.numbers(["x"], gaps="allow")[:, 0], x)
     np.testing.assert_array_equal(found.numbers(["seen", "n"]), [[1, 0], [0, 1], [1, 2], [0, 3]])
     assert found.text("note") == ["a,b", 'say "c"', "", "d"]
+
+
+def test_long_cells_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"log\.csv, line 1: a cell has more than 131,072 characters"):
+        table(tmp_path, "x" * 200_000 + ",b\n1,2\n")
+    with pytest.raises(ValueError, match=r"log\.csv, line \d+: a cell has more than 131,072 characters"):
+        table(tmp_path, 'a,b\n1,"' + "x\n" * 100_000)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_many_columns(tmp_path, delimiter):
+    """A header longer than a cell may be, and names that are compared with each other."""
+    names = [f"column_{j}" for j in range(30_000)]
+    found = table(tmp_path, f"{delimiter.join(names)}\n{delimiter.join(['1'] * len(names))}\n")
+    assert found.names == tuple(names)
+    with pytest.raises(ValueError, match="has two columns called 'column_0'"):
+        table(tmp_path, f"{delimiter.join([*names, names[0]])}\n")
+
+
+def test_text_is_no_formula_in_a_spreadsheet_and_comes_back(tmp_path):
+    cells = ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "'=1+1", "-", "+", "-1.5", "+2e3", "it's", "'quoted'", "a=b"]
+    path = tmp_path / "out.csv"
+    write_table(path, [("=name", cells), ("x", np.arange(-6.0, 6.0)), ("n", np.arange(-6, 6))])
+    lines = [line.split(",") for line in path.read_text().splitlines()]
+    assert lines[0] == ["'=name", "x", "n"]
+    for line in lines[1:]:
+        assert line[0] in ("-", "+", "-1.5", "+2e3") or line[0][0] not in "=+-@\t\r"
+    assert lines[1][1:] == ["-6.0", "-6"]
+    again = read_table(path)
+    assert again.names == ("=name", "x", "n")
+    assert again.text("=name") == cells
+    write_table(path, [("x", ["\t=1", "\r=1"])])
+    assert path.read_bytes().startswith(b"x\n'\t=1\n")

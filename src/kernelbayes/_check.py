@@ -2,13 +2,19 @@
 
 Each check names the argument, says what it was given and what it wanted, and raises before any work is done. Nothing
 here is seen by a compiler: values that JAX is tracing never get this far.
+
+Every array comes in by `table`, which is where masks are refused, and numbers by `_as_numbers`, where dates are: others
+would read both as plain numbers. Data frames are known by their `columns`, so that no library of them is imported.
+Processes that run simulators load this file without the rest of the library: it imports nothing of it but `_typing`.
 """
 
 from __future__ import annotations
 
+import datetime
 import decimal
 import math
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,20 +27,21 @@ from ._typing import Array
 SMALLEST, LARGEST = 1e-100, 1e100
 # A count beyond this could be neither held nor waited for.
 _MOST = 10**8
+# Those of pandas are among them.
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
-def _refuse_sparse(value: Any, name: str) -> None:
+def refuse_sparse(value: Any, name: str) -> None:
     if hasattr(value, "toarray"):
         raise ValueError(f"{name} is a sparse matrix, which is not supported; pass {name}.toarray()")
 
 
 def table(value: Any, name: str) -> Array:
     """An array of any type and shape, or a ValueError that says why it cannot be one."""
-    _refuse_sparse(value, name)
+    refuse_sparse(value, name)
     if hasattr(value, "__next__"):
         raise ValueError(f"{name} is an iterator, which can be read only once; pass list({name})")
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise ValueError(f"{name} has {np.ma.count_masked(value)} masked values; remove or fill such values first")
+    refuse_masked(value, name)
     try:
         array = np.asarray(value)
     except ValueError:
@@ -44,13 +51,47 @@ def table(value: Any, name: str) -> Array:
     return array
 
 
-def _as_numbers(value: Any, name: str) -> Array:
-    """A float64 array, or a ValueError that says why it cannot be one."""
+def refuse_masked(value: Any, name: str) -> None:
+    """Masks get lost when an array is made of what holds them, and what they hide comes to light."""
+    masked = _count_masked(value)
+    if masked:
+        raise ValueError(f"{name} has {masked} masked value{'s' * (masked > 1)}; remove or fill such values first")
+
+
+def _count_masked(value: Any) -> int:
+    if isinstance(value, np.ma.MaskedArray):
+        return int(np.ma.count_masked(value))
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        value = value.ravel().tolist()
+    if not isinstance(value, (list, tuple)):
+        return 0
+    return sum(_count_masked(v) for v in value if isinstance(v, (list, tuple, np.ndarray)))
+
+
+def no_dates(value: Any, name: str) -> Array:
+    """An array of any type but dates and durations, which would be read as numbers in units that nobody has chosen."""
     array = table(value, name)
+    if _is_date(array) or (array.dtype == object and any(map(_is_date, array.flat))):
+        raise ValueError(f"{name} holds dates or durations; turn them into numbers, in units of your choice")
+    return array
+
+
+def _is_date(value: Any) -> bool:
+    return isinstance(value, _DATES) or (isinstance(value, np.ndarray) and value.dtype.kind in "mM")
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, NaT, or the NA of pandas, which has no truth value."""
+    return value is None or type(value).__name__ == "NAType" or (np.ndim(value) == 0 and bool(value != value))
+
+
+def _as_numbers(value: Any, name: str) -> Array:
+    """A float64 array, NaN where values are missing, or a ValueError that says why it cannot be one."""
+    array = no_dates(value, name)
     if np.iscomplexobj(array):
         raise ValueError(f"{name} holds complex numbers; real ones were wanted")
-    if array.dtype.kind in "mM":
-        raise ValueError(f"{name} holds dates or durations; turn them into numbers, in units of your choice")
+    if array.dtype == object and any(type(v).__name__ == "NAType" for v in array.flat):
+        array = np.array([None if _is_missing(v) else v for v in array.flat], dtype=object).reshape(array.shape)
     try:
         with np.errstate(over="ignore"):  # wider numbers that become infinite are refused as such
             return array.astype(np.float64, copy=False)
@@ -116,21 +157,102 @@ def labels(value: Any, name: str) -> Array:
     given = array if as_is else np.asarray(value, dtype=object)
     if array.dtype.kind == "f":
         bounded(array, name)
-    elif given.dtype.kind == "O" and any(v is None or v != v for v in given.ravel()):
+    elif (given.dtype.kind == "O" and any(map(_is_missing, given.flat))) or (
+        given.dtype.kind in "mM" and np.isnat(given).any()
+    ):
         raise ValueError(f"{name} has missing labels")
     return array
 
 
 def objects(value: Any, name: str) -> Array:
     """Any Python objects as a 1-d object array, so that they can be counted and indexed like points."""
-    _refuse_sparse(value, name)
+    refuse_sparse(value, name)
+    refuse_masked(value, name)
     if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
         return _not_empty(value, name)
     if isinstance(value, (str, bytes, dict, set)) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0:
         raise ValueError(f"{name} must be a list of objects, got {type(value).__name__}")
+    if column_names(value) is not None:  # going through a data frame gives names
+        value = table(value, name)
     array = np.empty(len(value), dtype=object)
-    array[:] = list(value)
+    for i, each in enumerate(value):
+        array[i] = each
     return _not_empty(array, name)
+
+
+# ------------------------------------------------------------------------------------------------------------ names
+
+
+def column_names(value: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame, as text; None of anything else."""
+    columns = getattr(value, "columns", None)
+    if columns is None or callable(columns) or isinstance(value, type) or not hasattr(value, "__getitem__"):
+        return None
+    return tuple(map(str, columns))
+
+
+def own_names(value: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame that are words, not numbers that count them."""
+    names = column_names(value)
+    return None if names is None or counting(names) else names
+
+
+def row_names(value: Any) -> tuple[str, ...] | None:
+    """Names of the numbers of one row: those of a dict, or of a row of a data frame; None of anything else."""
+    if isinstance(value, Mapping):
+        return tuple(map(str, value))
+    index = getattr(value, "index", None)
+    if index is None or callable(index) or getattr(value, "ndim", 0) != 1:  # lists have a method of this name
+        return None
+    labels = tuple(index)
+    return labels if labels and all(isinstance(label, str) for label in labels) else None
+
+
+def by_name(value: Any, names: Sequence[str] | None, name: str) -> Any:
+    """A data frame with its columns in the order of these names; anything else, and columns without names, as it is.
+
+    It must have these columns and no others. Numbers that count from zero are no names.
+    """
+    found = column_names(value)
+    if names is None or found is None or found == tuple(names) or counting(found) != counting(names):
+        return value
+    _same_names(found, names, name, "columns")
+    labels = dict(zip(found, value.columns, strict=True))
+    return value[[labels[each] for each in names]]
+
+
+def row_by_name(value: Any, names: Sequence[str] | None, name: str) -> Any:
+    """The numbers of a dict, or of a row of a data frame, as a list in the order of these names; anything else as it is."""
+    found = row_names(value)
+    if names is None or found is None:
+        return by_name(value, names, name)
+    _same_names(found, names, name, "names")
+    values = list(value.values()) if isinstance(value, Mapping) else list(value)
+    return [values[found.index(each)] for each in names]
+
+
+def alike(value: Any, other: Any, name: str) -> Any:
+    """A data frame with its columns in the order of those of another; anything else as it is."""
+    return by_name(value, column_names(other), name)
+
+
+def counting(names: Sequence[str]) -> bool:
+    return set(names) == set(map(str, range(len(names))))
+
+
+def distinct_names(names: Sequence[str], name: str) -> None:
+    """Refuse columns of which two have the same name."""
+    if len(set(names)) < len(names):
+        raise ValueError(f"{name} has the same name twice among {', '.join(names)}")
+
+
+def _same_names(found: Sequence[str], names: Sequence[str], name: str, what: str) -> None:
+    distinct_names(found, name)
+    missing, unknown = [n for n in names if n not in found], [n for n in found if n not in names]
+    said = [f"lacks the {what} {', '.join(missing)}"] * bool(missing)
+    said += [f"has the unknown {what} {', '.join(unknown)}"] * bool(unknown)
+    if said:
+        raise ValueError(f"{name} {' and '.join(said)}; those wanted are {', '.join(names)}")
 
 
 def dimensions(value: Any, name: str) -> int:
@@ -171,10 +293,10 @@ def scalar(value: Any, name: str) -> float:
     """One finite real number."""
     # a Decimal does not mix with floats, wherever the setting is used as it was given
     strange = isinstance(value, (str, bytes, dict, set, decimal.Decimal))
-    if strange or np.ndim(value) != 0 or np.iscomplexobj(value):
+    if strange or _is_date(value) or np.ndim(value) != 0 or np.iscomplexobj(value):
         raise ValueError(f"{name} must be one number, got {_shown(value)}")
     try:
-        number = math.nan if value is np.ma.masked else float(value)
+        number = math.nan if _count_masked(value) else float(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be one number, got {_shown(value)}") from None
     except OverflowError:
@@ -192,7 +314,7 @@ def _shown(value: Any) -> str:
 
 def count(value: Any, name: str, *, at_least: int = 1, at_most: int = _MOST) -> int:
     """A whole number of something."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or _is_date(value):
         raise ValueError(f"{name} must be a whole number, got {_shown(value)}")
     if value < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {_shown(value)}")
@@ -234,6 +356,8 @@ def generator(random_state: Any) -> np.random.Generator:
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
+    if _is_date(random_state):  # a duration is a whole number to NumPy
+        raise ValueError(f"random_state must be a whole number, a numpy Generator or None, got {_shown(random_state)}")
     if isinstance(random_state, (int, np.integer)) and random_state < 0:
         raise ValueError(f"random_state must not be negative, got {_shown(random_state)}")
     if random_state is None or isinstance(random_state, (int, np.integer)):

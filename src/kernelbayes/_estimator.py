@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from . import _check
 from ._linalg import Dense
+from ._typing import Array
 from .features import IncompleteCholesky, Recipe, represent
 from .kernels import Kernel
 
@@ -19,6 +20,7 @@ from .kernels import Kernel
 DERIVED = (
     "_gram_cache",
     "_fit_cache",
+    "_pair_weights_cache",
     "_surroundings",
     "_recursion_cache",
     "_smoother_cache",
@@ -52,10 +54,45 @@ def check_sample(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
     vectors = kernel is None or (kernel._takes_vectors and not _is_stack(X))
     if vectors:  # images are for the kernel to check
         _refuse_flat(X)
-        X = _check.vectors(validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2), "X")
-    else:
-        vars(estimator).pop("n_features_in_", None)  # of an earlier fit to vectors
-    return X if kernel is None else kernel._check(X, "X")
+        return _checked(_validated(estimator, X, ensure_min_samples=2), kernel)
+    for earlier in ("n_features_in_", "feature_names_in_"):  # of an earlier fit to vectors
+        vars(estimator).pop(earlier, None)
+    names = _check.column_names(X)
+    if names is not None:
+        _check.distinct_names(names, "X")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    return _checked(X, kernel)
+
+
+def _validated(estimator: Any, X: Any, **how: Any) -> Any:
+    """Vectors as scikit-learn has them, which keeps the names of columns; it sees neither masks nor dates."""
+    _check.no_dates(X, "X")
+    _check.distinct_names(_check.column_names(X) or (), "X")
+    with _text_named("X"):
+        return validate_data(estimator, X, dtype=np.float64, **how)
+
+
+def check_targets(y: Any) -> Array:
+    """Targets (n,) or (n, p) as scikit-learn has them."""
+    _check.no_dates(y, "y")
+    with _text_named("y"):
+        return check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
+
+
+@contextmanager
+def _text_named(name: str) -> Iterator[None]:
+    """Say where the text is that scikit-learn cannot read; its look for infinities overflows on large numbers."""
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
+    except ValueError as error:
+        if "could not convert string" in str(error):
+            raise ValueError(f"{name} holds text that cannot be read as numbers") from None
+        raise
+
+
+def _checked(X: Any, kernel: Kernel | None) -> Any:
+    return _check.vectors(X, "X") if kernel is None else kernel._check(X, "X")
 
 
 def _is_stack(X: Any) -> bool:
@@ -68,8 +105,20 @@ def check_points(estimator: Any, X: Any, kernel: Kernel) -> Any:
     """Points to predict at, of the kind that was fitted to."""
     if hasattr(estimator, "n_features_in_"):
         _refuse_flat(X)
-        X = validate_data(estimator, X, dtype=np.float64, reset=False)
-    return kernel._check(X, "X")
+        return kernel._check(_validated(estimator, X, reset=False), "X")
+    return kernel._check(_check.by_name(X, getattr(estimator, "feature_names_in_", None), "X"), "X")
+
+
+def one_point(estimator: Any, x: Any) -> Any:
+    """One point, or a table of one, as a table for `check_points`; a row of a data frame is read by its names."""
+    row = _check.row_by_name(x, getattr(estimator, "feature_names_in_", None), "x")
+    if row is not x and isinstance(row, list):
+        _check.table(row, "x")
+        return np.array(row, dtype=object)[None]  # not as text, where one of them is
+    if not (hasattr(estimator, "n_features_in_") or estimator.X_.ndim > 2):
+        return x
+    array = _check.table(x, "x")
+    return array[None] if array.ndim == estimator.X_.ndim - 1 else x
 
 
 def _refuse_flat(X: Any) -> None:

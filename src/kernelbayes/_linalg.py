@@ -244,6 +244,11 @@ def eigh(A: AnyArray, *, definite: bool = True) -> tuple[AnyArray, AnyArray]:
     return xp.maximum(values, 0.0) if definite else values, vectors[:, ::-1]
 
 
+def eigenvectors(A: Array) -> Array:
+    """Orthonormal eigenvectors, as columns, of a stack (..., d, d) of small symmetric matrices."""
+    return np.linalg.eigh(A)[1]
+
+
 def singular_values(A: Array) -> Array:
     """Singular values in falling order."""
     return np.linalg.svd(A, compute_uv=False)
@@ -321,7 +326,8 @@ def pivoted_cholesky(
     largest = float(diagonal.max(initial=0.0))
     residual = diagonal.astype(np.float64, copy=True)
     left = None if target is None else target.astype(np.float64, copy=True)
-    floor = tol * largest
+    # what is left below that is rounding: divided by its own root it would grow, and look like an indefinite kernel
+    floor = max(tol, float(np.finfo(np.float64).eps)) * largest
     rank = min(rank, n)
     rows = np.empty((min(rank, 64), n))  # F', grown as needed; one contiguous row per pivot
     pivots = np.empty(rank, dtype=np.intp)
@@ -446,21 +452,45 @@ class Gram(Protocol):
         ...
 
 
-def leave_one_out(gram: LowRank | Dense, shift: AnyArray, V: AnyArray) -> AnyArray:
+def equal_rows(X: Array) -> Array | None:
+    """The same label (n,) for equal rows of X (n, d); None where no two are equal."""
+    if not X.shape[1] or any((np.diff(np.sort(column)) != 0).all() for column in X.T):  # which is quick to see
+        return None
+    _, labels = np.unique(X, axis=0, return_inverse=True)
+    return labels if labels.max() + 1 < len(X) else None
+
+
+def _members(groups: Array) -> list[Array]:
+    """Rows of the groups with these labels (n,): a table (number, size) for each size."""
+    order = np.argsort(groups, kind="stable")
+    rows = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+    sizes = np.array([len(group) for group in rows])
+    return [np.stack([rows[i] for i in np.flatnonzero(sizes == size)]) for size in np.unique(sizes)]
+
+
+def leave_one_out(gram: LowRank | Dense, shift: AnyArray, V: AnyArray, groups: Array | None = None) -> AnyArray:
     """Residuals `v_i - v^(x_i)` of ridge regression fitted without point i, for all i from one factorisation.
 
     With the hat matrix `H = K (K + s I)^-1`, leaving i out gives `((I - H) V)_i / (1 - H_ii)` exactly, the shift s
     being held fixed. For a dense Gram matrix both parts are read off the inverse, since `I - H = s (K + s I)^-1`.
+
+    With labels `groups` (n,), in NumPy, all points of i's group g are left out: `((I - H)_gg)^-1 ((I - H) V)_g`.
     """
-    return _left_out(gram, cholesky(gram.core(), "the regularised Gram matrix", shift), V)
+    return _left_out(gram, cholesky(gram.core(), "the regularised Gram matrix", shift), V, groups)
 
 
-def _left_out(gram: LowRank | Dense, L: AnyArray, V: AnyArray) -> AnyArray:
+def _left_out(gram: LowRank | Dense, L: AnyArray, V: AnyArray, groups: Array | None = None) -> AnyArray:
     xp = namespace(L, V)
     if isinstance(gram, Dense):
         inverse = solve(L, xp.eye(gram.size))
-        return ((inverse @ V).T / xp.diagonal(inverse)).T
-    return _left_out_of(solve_lower(L, gram.factor.T), V)[0]
+        if groups is None:
+            return ((inverse @ V).T / xp.diagonal(inverse)).T
+        errors = inverse @ V
+        for rows in _members(groups):
+            errors[rows] = _solve_each(inverse[rows[:, :, None], rows[:, None, :]], errors[rows])
+        return errors
+    half = solve_lower(L, gram.factor.T)
+    return _left_out_of(half, V)[0] if groups is None else _groups_left_out_of(half, V, _members(groups))[0]
 
 
 def _left_out_of(half: AnyArray, V: AnyArray) -> tuple[AnyArray, AnyArray]:
@@ -469,19 +499,47 @@ def _left_out_of(half: AnyArray, V: AnyArray) -> tuple[AnyArray, AnyArray]:
     return ((V - half.T @ (half @ V)).T / free).T, free
 
 
-def leave_one_out_slopes(F: Array, shift: float, V: Array) -> tuple[float, Array, float]:
+def _groups_left_out_of(half: Array, V: Array, members: list[Array]) -> tuple[Array, list[Array]]:
+    """Residuals of groups left out, and the blocks `(I - H)_gg` (number, size, size) of those of each size."""
+    errors, blocks = V - half.T @ (half @ V), []
+    for rows in members:
+        own = half.T[rows]
+        blocks.append(np.eye(rows.shape[1]) - own @ own.swapaxes(1, 2))
+        errors[rows] = _solve_each(blocks[-1], errors[rows])
+    return errors, blocks
+
+
+def _solve_each(A: Array, B: Array) -> Array:
+    """`A^-1 B` for a stack of small systems (t, k, k), of one right-hand side (t, k) or several (t, k, p)."""
+    return np.linalg.solve(A, B) if B.ndim == 3 else np.linalg.solve(A, B[..., None])[..., 0]
+
+
+def leave_one_out_slopes(F: Array, shift: float, V: Array, groups: Array | None = None) -> tuple[float, Array, float]:
     """The sum of squares of `leave_one_out` for a factor F (n, r), and its slopes by F (n, r) and by the shift.
 
     With errors `e_i = r_i / (1 - h_i)`, `M = F' F + s I`, `T = F M^-1`, and `W = diag(q) - (P V' + V P') / 2` where
     `P = 2 E / (1 - h)` and `q_i = p_i . e_i`, a change of the hat matrix H changes the sum by `<W, dH>`. So the slope by
     F is `2 (W T - F N)` with `N = T' W T`, and that by the shift `-tr N`. W is never formed.
+
+    Of groups, `P_g = 2 ((I - H)_gg)^-1 E_g`, and `diag(q)` has blocks `(P_g E_g' + E_g P_g') / 2`.
     """
     L = cholesky(F.T @ F, "the regularised Gram matrix", shift)
     half = solve_lower(L, F.T)
     T = solve_lower(L, half, transposed=True).T
-    E, free = _left_out_of(half, V)
-    P = 2.0 * E / free[:, None]
-    WT = (P * E).sum(1)[:, None] * T - 0.5 * (P @ (V.T @ T) + V @ (P.T @ T))
+    if groups is None:
+        E, free = _left_out_of(half, V)
+        P = 2.0 * E / free[:, None]
+        own = (P * E).sum(1)[:, None] * T
+    else:
+        members = _members(groups)
+        E, blocks = _groups_left_out_of(half, V, members)
+        P, own = np.empty_like(E), np.empty_like(T)
+        for rows, block in zip(members, blocks, strict=True):
+            P[rows] = 2.0 * _solve_each(block, E[rows])
+            left, right, at = P[rows], E[rows], T[rows]
+            both = left @ (right.swapaxes(1, 2) @ at) + right @ (left.swapaxes(1, 2) @ at)
+            own[rows] = 0.5 * both
+    WT = own - 0.5 * (P @ (V.T @ T) + V @ (P.T @ T))
     N = T.T @ WT
     return float((E * E).sum()), 2.0 * (WT - F @ N), -float(np.trace(N))
 

@@ -10,6 +10,7 @@ import csv
 import difflib
 import io
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ from ._typing import Array
 _DELIMITERS = ",;\t"
 _GAPS = frozenset({"", "nan", "na", "n/a", "null", "none"})
 _MOST_NAMES = 20  # listed in a message
+_MOST_COMPARED = 2000  # names among which one that was misspelt is looked for
+# Text that a spreadsheet would run as a formula; an apostrophe in front makes it text, and is taken off again on reading.
+_FORMULA, _ESCAPED = re.compile(r"'*[=+\-@\t\r].", re.DOTALL), re.compile(r"'+[=+\-@\t\r].", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Table:
         """Refuse names that are no columns of this table, suggesting what may have been meant."""
         for name in names:
             if name not in self.columns:
-                close = difflib.get_close_matches(name, self.names, n=1)
+                close = difflib.get_close_matches(name, self.names[:_MOST_COMPARED], n=1)
                 close = close or [other for other in self.names if other.lower() == name.lower()]
                 hint = f"; did you mean {close[0]!r}?" if close else ""
                 raise ValueError(f"{self.source} has no column {name!r}{hint} (it has {_listed(self.names)})")
@@ -138,7 +142,19 @@ def parse_table(text: str, source: str) -> Table:
 
 
 def write_table(path: str | os.PathLike[str], columns: Iterable[tuple[str, Iterable[object]]]) -> None:
-    """Write named columns of equal length with a header; numbers as they are, exactly, and NaN as an empty cell."""
+    """Write named columns of equal length with a header; numbers as they are, exactly, and NaN as an empty cell.
+
+    Text that a spreadsheet would take for a formula gets an apostrophe in front, which `read_table` takes off again.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "classes.csv"
+        >>> write_table(path, [("kind", ["=1+1", "-1.5", "plain"]), ("x", [-1.5, 0.0, 1.0])])
+        >>> path.read_text().split()
+        ['kind,x', "'=1+1,-1.5", '-1.5,0.0', 'plain,1.0']
+        >>> read_table(path).text("kind")
+        ['=1+1', '-1.5', 'plain']
+    """
     names, values = zip(*columns, strict=True)
     double = _repeated(names)
     if double is not None:
@@ -149,7 +165,7 @@ def write_table(path: str | os.PathLike[str], columns: Iterable[tuple[str, Itera
     try:
         with open(unfinished, "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(names)
+            writer.writerow([_cell(name) for name in names])
             writer.writerows(zip(*cells, strict=True))
         os.replace(unfinished, path)  # a crash leaves the old file or the new one, never half of one
     except OSError as reason:
@@ -159,13 +175,15 @@ def write_table(path: str | os.PathLike[str], columns: Iterable[tuple[str, Itera
 
 def _rows(text: str, source: str) -> list[tuple[int, list[str]]]:
     """Lines that are not blank, split into cells, each with its number."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    delimiter = max(_DELIMITERS, key=lambda d: len(next(csv.reader([first], delimiter=d))))
+    first = next((line for line in io.StringIO(text) if line.strip()), "")
+    delimiter = max(_DELIMITERS, key=lambda d: _count(first, d))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
     try:
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+        rows = [(reader.line_num, [_unescaped(cell.strip()) for cell in row]) for row in reader]
     except csv.Error as reason:
-        raise ValueError(f"{source}, line {reader.line_num}: {reason}") from None
+        long = "field larger" in str(reason)
+        told = f"a cell has more than {csv.field_size_limit():,} characters; is a quote left open?" if long else reason
+        raise ValueError(f"{source}, line {reader.line_num}: {told}") from None
     while rows and not any(rows[0][1]):
         rows.pop(0)
     while rows and not rows[-1][1]:
@@ -175,17 +193,30 @@ def _rows(text: str, source: str) -> list[tuple[int, list[str]]]:
     return [(line, row) for line, row in rows if row not in ([], [""])]
 
 
+def _count(line: str, delimiter: str) -> int:
+    """Of cells in a line; none if it cannot be split at this delimiter."""
+    try:
+        return len(next(csv.reader([line], delimiter=delimiter), []))
+    except csv.Error:
+        return 0
+
+
 def _check_header(header: list[str], source: str) -> None:
     named = [name for name in header if name]
     if all(_is_number(name) for name in named):
         raise ValueError(f"{source} has no header: its first line holds numbers where names of columns were wanted")
     double = _repeated(named)
     if double is not None:
-        raise ValueError(f"{source} has two columns called {double!r}")
+        raise ValueError(f"{source} has two columns called {_shown(double)}")
 
 
 def _repeated(names: Sequence[str]) -> str | None:
-    return next((name for i, name in enumerate(names) if name in names[:i]), None)
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _is_number(cell: str) -> bool:
@@ -205,9 +236,10 @@ def _number(cell: str) -> float:
         value = None
     if value is None:
         comma = cell.count(",") == 1 and _is_number(cell.replace(",", "."))
-        raise ValueError(f"{cell!r} has a decimal comma; write a point" if comma else f"{cell!r} is not a number")
+        shown = _shown(cell)
+        raise ValueError(f"{shown} has a decimal comma; write a point" if comma else f"{shown} is not a number")
     if np.isinf(value):
-        raise ValueError(f"{cell!r} is not a finite number")
+        raise ValueError(f"{_shown(cell)} is not a finite number")
     return value
 
 
@@ -216,7 +248,17 @@ def _cell(value: object) -> object:
         return int(value)
     if isinstance(value, (float, np.floating)):
         return "" if np.isnan(value) else repr(float(value))
+    if isinstance(value, str) and _FORMULA.match(value) and not _is_number(value):
+        return f"'{value}"
     return value
+
+
+def _unescaped(cell: str) -> str:
+    return cell[1:] if _ESCAPED.match(cell) else cell
+
+
+def _shown(cell: str) -> str:
+    return repr(cell) if len(cell) <= 80 else f"{cell[:60]!r}..."
 
 
 def _fields(row: list[str]) -> str:
@@ -225,4 +267,6 @@ def _fields(row: list[str]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(name if len(name) <= 80 else f"{name[:60]}..." for name in names[:_MOST_NAMES]) + (
+        f" and {more} more" if more > 0 else ""
+    )

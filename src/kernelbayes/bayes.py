@@ -27,11 +27,14 @@ from .embeddings import (
     MeanEmbedding,
     Posteriors,
     PosteriorWarning,
+    Reach,
     Surroundings,
     Weighted,
     mean_coordinates,
     read_weighted,
+    sample_in_order,
 )
+from .embeddings._moments import contradictions, deviations
 from .embeddings._weighted import effective_sizes, negative_masses
 from .features import (
     Exact,
@@ -48,12 +51,15 @@ from .kernels import Gaussian, Kernel, Linear
 from .kernels._bandwidth import lengthscale_of
 from .kernels._distributions import zero_outside
 from .learning import BANDWIDTH_FACTORS, few_landmarks, scored_features, validated, weighted_reg
+from .learning._conditional import place_groups
 from .rules import conditional, sum_rule
 from .rules.bayes import RULES, Operator, Sample, through_likelihood
 
 # Points drawn from a prior known in closed form, for a rule that puts its weights on the prior's points.
 _PRIOR_SAMPLES = 1000
 _REFERENCE_STATES = 200
+# Fewer different draws of a prior do not tell where it ends.
+_LEAST_DRAWS = 50
 # The default kernel of posteriors: finer than the training z, since a posterior is narrower than they are.
 _POSTERIOR_SCALE = 1.0 / 3.0
 
@@ -67,6 +73,7 @@ class _Conditioned(NamedTuple):
     reg: float
     prior_reg: float | None
     ratio: Array  # non-negative weights of the training pairs under the prior, of at most one
+    beyond: Array | None = None  # which of the training pairs lie where the prior never is, as far as that is known
 
 
 class KernelBayesRule(HoldsGram, BaseEstimator):
@@ -183,10 +190,11 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         check_kinds(self, kernel=Kernel, latent_kernel=Kernel, features=Recipe, latent_features=Recipe)
 
     def _check_pairs(self, X: Any, Z: Any) -> tuple[Array, Array]:
+        self._input_names = _check.column_names(X), _check.column_names(Z)
         self._point_dims = _check.dimensions(X, "X") - 1  # of one observation: a flat X has numbers, a table has rows
         kernel, latent = kernel_for(self.features, self.kernel), kernel_for(self.latent_features, self.latent_kernel)
         for value, name, given, setting in ((X, "X", kernel, "kernel"), (Z, "Z", latent, "latent_kernel")):
-            if given is None and np.asarray(value).dtype.kind in "US":
+            if given is None and _check.table(value, name).dtype.kind in "US":
                 raise ValueError(f"{name} holds text; for labels pass {setting}=kb.Delta()")
         X = _check.vectors(X, "X") if kernel is None else kernel._check(X, "X")
         Z = _check.vectors(Z, "Z") if latent is None else latent._check(Z, "Z")
@@ -239,6 +247,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             inverse=RULES[self.rule].inverse,
             reg=self.reg,
             rng=rng,
+            groups=place_groups(self.Z_),
         )
         self.validation_score_ = chosen.score
         self._settle(chosen.kernel, chosen.reg, rng)
@@ -300,6 +309,7 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         return several[0] if one else several
 
     def _check_observed(self, observed: Any) -> tuple[Array, bool]:
+        observed = _check.row_by_name(observed, self._column_names(0), "observed")
         if np.ndim(observed) == 0 and self._point_dims == 1 and self.X_.shape[1:] == (1,):
             observed = [observed]
         dims = np.ndim(observed)
@@ -312,13 +322,19 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         wide = np.shape(observed)[0 if one else 1 :]
         if self.X_.ndim == 2 and self._point_dims == 1 and wide != self.X_.shape[1:]:
             raise ValueError(f"observed has {wide[0]} columns where X had {self.X_.shape[1]}")
-        x = self.kernel_._check(np.asarray(observed)[None] if one else observed, "observed")
+        x = self.kernel_._check(_check.table(observed, "observed")[None] if one else observed, "observed")
         if x.shape[1:] != self.X_.shape[1:]:
             raise ValueError(f"observed has rows of shape {x.shape[1:]} where X had {self.X_.shape[1:]}")
         return x, one
 
+    def _column_names(self, which: int) -> tuple[str, ...] | None:
+        """Names of the columns of X (0) or Z (1), where they had any; models of older versions do not tell."""
+        names = getattr(self, "_input_names", None)
+        return None if names is None or names[which] is None else tuple(names[which])
+
     def _read_prior(self, prior: Any) -> Weighted:
         """Points with weights that sum to one, whatever the prior was given as."""
+        prior = sample_in_order(prior, self._column_names(1), "prior")
         with warnings.catch_warnings():  # samples where there is no closed form are good enough here
             warnings.simplefilter("ignore", UserWarning)
             rng = np.random.default_rng(self._seed)
@@ -336,11 +352,15 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             return self._operate(pairs, pairs, self.Z_, uniform, self.reg_, None, positive=True)
         if rule.joint == "pairs":
             gamma, prior_reg = self._ratio(prior)
+            beyond = self._beyond(prior)
             if rule.truncated:  # of the other rules the papers' weights are kept
                 gamma = zero_outside(prior.support, self.Z_, gamma)
+            if rule.truncated and self.normalise is not None and beyond is not None:
+                gamma = np.where(beyond, 0.0, gamma) if gamma[~beyond].any() else gamma
             pairs = Sample(self._gram, np.maximum(gamma, 0.0) if rule.truncated else gamma)
             reg = self._weighted_reg(pairs.weights) if self.rule == "iw" else self.reg_
-            return self._operate(pairs, pairs, self.Z_, gamma, reg, prior_reg, positive=rule.truncated)
+            state = self._operate(pairs, pairs, self.Z_, gamma, reg, prior_reg, positive=rule.truncated)
+            return state._replace(beyond=beyond)
         model = self.likelihood_
         coordinates = model.features_._coordinates(prior.points)
         gamma = sum_rule.push(model._gram, model.factor_, prior.weights @ coordinates)
@@ -368,6 +388,23 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         uniform = np.full(len(support), 1.0 / len(support))
         base = joint.weights / total if abs(total) > 1e-8 * np.abs(joint.weights).sum() else uniform
         return _Conditioned(operator, support, base, reg, prior_reg, ratio)
+
+    def _beyond(self, prior: Weighted) -> Array | None:
+        """Which training z (n,) lie farther from draws of the prior than one draw lies from the others.
+
+        An estimated ratio is not zero there, but small numbers of either sign. Those above zero are nothing beside the
+        weights of pairs that the prior favours, unless the observation lies in the tail of what the prior predicts: there
+        they would outweigh all others.
+        """
+        if self.Z_.ndim != 2 or self.Z_.dtype.kind != "f":
+            return None
+        rng, draws = np.random.default_rng(self._seed), prior.points
+        if np.ptp(prior.weights) > 0:
+            positive = np.maximum(prior.weights, 0.0)
+            draws = draws[rng.choice(len(draws), _PRIOR_SAMPLES, p=positive / positive.sum())]
+        if len(np.unique(draws, axis=0)) < _LEAST_DRAWS:
+            return None
+        return Reach(draws, self.latent_kernel_, rng).novelty(self.Z_) > 1.0
 
     def _ratio(self, prior: Weighted) -> tuple[Array, float]:
         """gamma, the density ratio of the prior to the training z over n, and its regulariser."""
@@ -415,12 +452,15 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             self._surroundings = Surroundings(seen, self.Z_, self.kernel_, self.latent_kernel_, self._seed)
         near, x = self._surroundings, self._seen(x)
         novelty = near.novelty(x)
+        contradiction, widening = self._spreads(prior, state, weights)
         return Health(
             total=total,
             ess=effective_sizes(weights),
             negative_mass=negative_masses(weights),
             novelty=novelty,
             conflict=novelty if prior is None else near.conflict(x, state.ratio),
+            contradiction=contradiction,
+            widening=widening,
             condition=state.operator.condition(),
             prior_ess=float(effective_sizes(state.ratio)),
             prior_outside=0.0 if prior is None else near.outside(prior.points, prior.weights),
@@ -428,6 +468,23 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
             reg=state.reg,
             prior_reg=state.prior_reg,
         )
+
+    def _spreads(self, prior: Weighted | None, state: _Conditioned, weights: Array) -> tuple[Array, Array]:
+        """How far means lie from where intervals do, and how posteriors compare with the prior in width: (t,) each.
+
+        Few pairs may lie within a narrow prior: its width is no less than that of those which do.
+        """
+        X, nothing = state.support, np.zeros(len(weights))
+        readable = np.abs(weights.sum(1)) > 1e-8 * np.abs(weights).sum(1)
+        if X.ndim != 2 or X.dtype.kind != "f" or not readable.all():
+            return nothing, nothing
+        own = weights / weights.sum(1, keepdims=True)
+        base = state.base if state.beyond is None else np.where(state.beyond, 0.0, state.base)
+        width = deviations(X, base[None] / base.sum()) if base.sum() > 0 else np.zeros((1, X.shape[1]))
+        if prior is not None:
+            width = np.maximum(width, deviations(prior.points, prior.weights[None]))
+        wider = np.divide(deviations(X, own), width, out=np.zeros((len(own), X.shape[1])), where=width > 0)
+        return contradictions(X, own).max(1), wider.max(1)
 
     def _seen(self, X: Array) -> Array:
         """What the novelty of an observation is measured on: a network's features, or x itself."""

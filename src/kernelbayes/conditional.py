@@ -11,10 +11,19 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from . import _check
-from ._estimator import HoldsGram, MultiOutput, check_kinds, check_points, check_sample
+from ._estimator import (
+    HoldsGram,
+    MultiOutput,
+    check_kinds,
+    check_points,
+    check_sample,
+    check_targets,
+    columns_in_order,
+    one_point,
+)
 from ._linalg import Dense, solve
 from ._typing import Array, ArrayLike, RandomState
 from .embeddings import (
@@ -22,23 +31,26 @@ from .embeddings import (
     Embedding,
     MeanEmbedding,
     Weighted,
+    deviations,
     evaluate_function,
     mean_coordinates,
+    probabilities,
     quantiles,
+    sample_in_order,
     share_seen,
     tails,
     tell_outside,
+    vectors_of,
 )
 from .features import Recipe, Streamed, default_recipe, kernel_for, represent
 from .kernels import Gaussian, Kernel
 from .kernels._bandwidth import lengthscale_of
 from .learning import MOST_POINTS, default_target_kernel, holdout_reg, scored_features, tune_kernel, tune_reg
+from .learning._conditional import held_out, place_groups
 from .rules import chain_rule, conditional, sum_rule
 
 # Points held out to choose reg in a sample too large to leave each out.
 _HELD_OUT = 2000
-# Weights handled at a time when quantiles are read off.
-_BLOCK_ELEMENTS = 2**22
 
 
 class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator):
@@ -114,12 +126,17 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
 
     # ------------------------------------------------------------------------------------------------ fitting
 
-    def fit(self, X: ArrayLike, Y: ArrayLike) -> ConditionalEmbedding:
-        """Learn from pairs: X (n, d), or what the kernel takes, and Y (n,), (n, p) or what the target kernel takes."""
-        self._solve(*self._represent(X, Y))
+    def fit(self, X: ArrayLike, Y: ArrayLike, groups: ArrayLike | None = None) -> ConditionalEmbedding:
+        """Learn from pairs: X (n, d), or what the kernel takes, and Y (n,), (n, p) or what the target kernel takes.
+
+        Pairs with the same label in `groups` (n,) are left out together when hyperparameters are chosen. By default those
+        with equal x are, where x takes at least 20 values: each would else be told what is at its place by the others.
+        """
+        self._solve(*self._represent(X, Y, groups))
+        self._groups = None
         return self
 
-    def _represent(self, X: Any, Y: Any) -> tuple[Array, np.random.Generator]:
+    def _represent(self, X: Any, Y: Any, groups: Any = None) -> tuple[Array, np.random.Generator]:
         """Check the pairs, choose the kernel and represent the sample; the targets that choices are scored on."""
         self._check_settings()
         rng = _check.generator(self.random_state)
@@ -128,6 +145,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         self.X_, self.Y_ = X, Y
         self.target_kernel_ = self.target_kernel or default_target_kernel(Y)
         open_choices = kernel is None or self.reg is None
+        self._groups = self._group(groups) if open_choices else None
         targets = self._targets(rng) if open_choices else np.zeros((len(X), 0))
         self.tuning_ = None
         self.kernel_ = kernel or self._choose_kernel(targets, rng)
@@ -150,9 +168,9 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         if Y is None:
             raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None")
         if self.target_kernel is None:
-            if _check.table(Y, "y").dtype.kind in "US":
+            if _check.no_dates(Y, "y").dtype.kind in "US":
                 raise ValueError("y holds strings; for labels pass target_kernel=kb.Delta()")
-            Y = check_array(Y, dtype="numeric", ensure_2d=False, input_name="y")
+            Y = check_targets(Y)
         self._vector_target = np.ndim(Y) == 1
         Y = _check.vectors(Y, "Y") if self.target_kernel is None else self.target_kernel._check(Y, "Y")
         _check.same_length(X, Y, "X", "Y")
@@ -165,8 +183,19 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
     def _choose_kernel(self, targets: Array, rng: np.random.Generator) -> Kernel:
         scale = np.asarray(lengthscale_of(self.X_, "X", per_column=True))
         start = Gaussian(np.ones(self.X_.shape[1]) if self.ard else 1.0)
-        self.tuning_ = tune_kernel(start, self.X_ / scale, targets, reg=self.reg, method=self.learn, rng=rng)
+        self.tuning_ = tune_kernel(
+            start, self.X_ / scale, targets, reg=self.reg, method=self.learn, rng=rng, groups=self._groups
+        )
         return Gaussian(self.tuning_.params.kernel.lengthscale * scale)
+
+    def _group(self, groups: Any) -> Array | None:
+        """Labels (n,) of the pairs that are left out together: as given, or those with equal x."""
+        if groups is None:
+            return place_groups(self.X_)
+        labels = np.asarray(groups)
+        if labels.ndim != 1 or len(labels) != len(self.X_):
+            raise ValueError(f"groups must be one label for each of {len(self.X_)} pairs, got shape {labels.shape}")
+        return np.unique(labels, return_inverse=True)[1]
 
     def _solve(self, targets: Array, rng: np.random.Generator) -> None:
         """Factorise once for all x, and solve for the mean of y where y has one."""
@@ -191,9 +220,9 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
             core, right = represent(features, self.X_).normal_equations(targets)
         if len(self.X_) <= MOST_POINTS:
             F = features._coordinates(self.X_)
-            self.tuning_ = tune_reg(F, targets, scale=scale, method=self.learn, rng=rng)
+            self.tuning_ = tune_reg(F, targets, scale=scale, method=self.learn, rng=rng, groups=self._groups)
             return float(self.tuning_.params.reg)
-        rows = rng.choice(len(targets), min(_HELD_OUT, len(targets) // 5), replace=False)
+        rows = held_out(len(targets), min(_HELD_OUT, len(targets) // 5), self._groups, rng)
         held = features._coordinates(self.X_[rows])
         return holdout_reg(core, right, held, targets[rows], len(targets), scale=scale)
 
@@ -236,10 +265,8 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
     def embed(self, x: ArrayLike) -> MeanEmbedding:
         """The embedding of y at one point x, given as (d,) or (1, d)."""
         check_is_fitted(self)
-        if hasattr(self, "n_features_in_") or self.X_.ndim > 2:
-            x = np.asarray(x)
-            x = x[None] if x.ndim == self.X_.ndim - 1 else x
-        weights = self._weights(x)
+        with columns_in_order():
+            weights = self._weights(one_point(self, x))
         if len(weights) != 1:
             raise ValueError(f"embed takes one point, got {len(weights)}; use weights, expect or predict for several")
         return MeanEmbedding(self.Y_, weights[0], self.target_kernel_)
@@ -247,8 +274,8 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
     def expect(self, f: Callable[[Array], ArrayLike], X: ArrayLike) -> Array:
         """E[f(Y) | x] at each point: (t,) or (t, p) for f from targets (n, q) to (n,) or (n, p).
 
-        Weights may be negative, so the expectation of an indicator, a probability, may leave [0, 1] by a little where the
-        data is thin: clip it if that matters.
+        It is the estimator of the papers, linear in f. Weights may be negative, so that it may leave the range of f where
+        the data is thin: the probability of an event is `prob`, which stays in [0, 1].
         """
         check_is_fitted(self)
         values = evaluate_function(f, self.Y_)
@@ -256,13 +283,45 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         offset = values.mean(0) if self.intercept else np.zeros(values.shape[1:])
         return offset + self._look(X) @ solve(self.factor_, self._gram.gather(values - offset))
 
-    def predict(self, X: ArrayLike) -> Array:
-        """E[Y | x] at each point: (t,) or (t, p) as Y was."""
+    def prob(
+        self,
+        X: ArrayLike,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        *,
+        event: Callable[[Array], ArrayLike] | None = None,
+    ) -> Array:
+        """The probability at each point that `lower < y <= upper`, or that an event holds: (t,), or (t, p) for p events.
+
+        Between 0 and 1, as in `MeanEmbedding.prob`: `event` is a function that takes all targets (n, q) at once and is True
+        or False at each.
+
+        Example:
+            >>> import numpy as np, kernelbayes as kb
+            >>> rng = np.random.default_rng(0)
+            >>> x = rng.uniform(-1, 1, (200, 1))
+            >>> model = kb.ConditionalEmbedding().fit(x, x[:, 0] + 0.2 * rng.normal(size=200))
+            >>> low, middle, high = model.prob([[-0.9], [0.0], [0.9]], lower=0.0)
+            >>> bool(low < 0.1 and 0.3 < middle < 0.7 and high > 0.9)
+            True
+        """
+        return probabilities(self.Y_, self._weights(X), lower, upper, event)
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """E[Y | x] at each point: (t,) or (t, p) as Y was; with `return_std` also the standard deviation of Y there.
+
+        The latter is that of y about its mean, as in `MeanEmbedding.std`, not of the estimate of the mean.
+        """
         X = self._points(X)
         if not self._has_mean():
             raise ValueError("Y does not hold vectors, so it has no mean; use expect with a function of Y")
-        out = self.offset_ + self._look(X) @ self.coef_
-        return out[:, 0] if self._vector_target else out
+        F = self._look(X)
+        found = [self.offset_ + F @ self.coef_]
+        if return_std:
+            weights = self._complete(conditional.weights(self._gram, self.factor_, F))
+            found.append(deviations(*vectors_of(self.Y_, weights)))
+        found = [out[:, 0] if self._vector_target else out for out in found]
+        return tuple(found) if return_std else found[0]
 
     def quantile(self, X: ArrayLike, q: ArrayLike) -> Array:
         """Quantiles of each column of y at each point: (t, p) for one level, (len(q), t, p) for several.
@@ -272,10 +331,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         weights = self._weights(X)
         if not self._has_mean():
             raise ValueError("Y does not hold vectors, so it has no quantiles")
-        weights = weights / weights.sum(1, keepdims=True)
-        rows = max(1, _BLOCK_ELEMENTS // len(self.Y_))
-        parts = [quantiles(self.Y_, weights[i : i + rows], q) for i in range(0, len(weights), rows)]
-        out = np.concatenate(parts, axis=1)
+        out = quantiles(*vectors_of(self.Y_, weights), q)
         out = out[..., 0] if self._vector_target else out
         return out[0] if np.ndim(q) == 0 else out
 
@@ -310,6 +366,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         check_is_fitted(self)
         if not isinstance(prior, Embedding):
             raise ValueError(f"prior must be an embedding on x, such as kb.MeanEmbedding, got {type(prior).__name__}")
+        self._check_names(prior)
         pushed = sum_rule.push(self._gram, self.factor_, mean_coordinates(self.features_, Weighted.of(prior)))
         total = prior.weights.sum() if isinstance(prior, MeanEmbedding) else 1.0
         return MeanEmbedding(self.Y_, self._complete(pushed, total), self.target_kernel_)
@@ -328,7 +385,12 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
             coefficients = self._complete(joint.T, weights[:, None]).T
         return CrossCovariance(self.Y_, x, self.target_kernel_, self.kernel_, coefficients=coefficients, centred=False)
 
+    def _check_names(self, prior: Embedding) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        sample_in_order(prior, None if names is None else tuple(names), "prior")
+
     def _prior(self, prior: MeanEmbedding) -> tuple[Array, Array]:
         if not isinstance(prior, MeanEmbedding):
             raise ValueError(f"prior must be a kb.MeanEmbedding on x, got {type(prior).__name__}")
+        self._check_names(prior)
         return self.features_._coordinates(self._points(prior.points)), prior.weights

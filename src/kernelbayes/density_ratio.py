@@ -17,7 +17,7 @@ from ._estimator import check_kinds
 from ._linalg import LowRank, eigh
 from ._typing import Array, ArrayLike, RandomState
 from ._warning import warn_user
-from .embeddings import Embedding, Reach, Weighted, mean_coordinates, read_weighted
+from .embeddings import Embedding, Reach, Weighted, mean_coordinates, read_weighted, sample_in_order
 from .embeddings._reading import DRAWS
 from .features import (
     Exact,
@@ -204,6 +204,8 @@ class DensityRatio(BaseEstimator):
         rng = _check.generator(self.random_state)
         kernel = kernel_for(self.features, self.kernel)
         Z = _check_sample(denominator, kernel)
+        self._input_names = _check.column_names(denominator)
+        numerator = sample_in_order(numerator, self._input_names, "numerator")
         samples = _Samples.of(Z, self._read_numerator(numerator, kernel, Z, rng), float(self.alpha), rng)
         factor = None
         if kernel is None:
@@ -303,7 +305,7 @@ class DensityRatio(BaseEstimator):
         Outside of the support of a numerator that is a distribution, a uniform one say, it is zero.
         """
         check_is_fitted(self)
-        P = self.kernel_._check(X, "X")
+        P = self.kernel_._check(_check.by_name(X, getattr(self, "_input_names", None), "X"), "X")
         if P.shape[1:] != self._point_shape:
             raise ValueError(f"X has shape {P.shape} where rows of shape {self._point_shape} were expected")
         step = max(1, _BLOCK_ELEMENTS // len(self.coef_))

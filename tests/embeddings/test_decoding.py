@@ -10,7 +10,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import integrate, stats
 
 import kernelbayes as kb
-from kernelbayes.embeddings import _decode
+from kernelbayes.embeddings import _decode, _moments
+from oracles import even_draws
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, -1.0], [0.0, 0.0, 2.0]])
@@ -34,11 +35,88 @@ def test_moments_of_a_weighted_sample_do_not_depend_on_the_total(weights):
     assert a.cov() == pytest.approx(np.cov(X.T, bias=True, aweights=weights))
 
 
+def spread_by_quantiles(a, order=2):
+    """Mean powers about the mean, by the middles of 20,000 equal slices of the mass."""
+    levels = (np.arange(20_000) + 0.5) / 20_000
+    return ((a.quantile(levels) - a.mean()) ** order).mean(0)
+
+
 def test_moments_of_a_signed_sample():
+    """The mean is the weighted sum; spreads are those about it of the functions that quantiles come from."""
     w = SIGNED / SIGNED.sum()
     a = embedding(X, SIGNED)
+    assert (np.einsum("i,ij->j", w, (X - w @ X) ** 2) < 0).any()
     assert a.mean() == pytest.approx(w @ X)
-    assert a.cov() == pytest.approx(np.einsum("i,ij,ik", w, X, X) - np.outer(w @ X, w @ X))
+    assert a.moment(1) == pytest.approx(w @ X)
+    assert a.std() ** 2 == pytest.approx(spread_by_quantiles(a), rel=2e-3)
+    assert a.moment(2, central=True) == pytest.approx(a.std() ** 2)
+    assert a.moment(4, central=True) == pytest.approx(spread_by_quantiles(a, 4), rel=2e-3)
+    assert a.moment(2) == pytest.approx(((a.quantile((np.arange(20_000) + 0.5) / 20_000)) ** 2).mean(0), rel=2e-3)
+
+
+def test_a_spread_is_about_the_mean_and_not_about_the_middle_of_the_function():
+    """All of the rising function lies at 0, the mean at -1: the weights contradict themselves, and the spread says so."""
+    a = embedding([0.0, 2.0], [1.5, -0.5])
+    assert (a.mean()[0], a.quantile([0.01, 1.0]).tolist()) == (-1.0, [[0.0], [0.0]])
+    assert a.std()[0] == pytest.approx(1.0)
+
+
+def test_contradictions_are_distances_from_the_function_in_its_own_spreads():
+    x, w = np.array([0.0, 1.0, 2.0, 3.0])[:, None], np.array([0.6, 0.7, 0.1, -0.4])  # steps 0.6, 1, 1, 1 after clipping
+    off = abs(0.4 - w @ x[:, 0]) / np.sqrt(0.24)
+    found = _moments.contradictions(x, np.stack([w, [0.25, 0.25, 0.25, 0.25], [1.5, 0.0, 0.0, -0.5]]))[:, 0]
+    assert found[:2] == pytest.approx([off, 0.0])
+    assert 1e6 < found[2] < np.inf  # a single step, away from the mean
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_covariances_are_covariances_whatever_the_weights(seed):
+    """Semidefinite, with the squared spreads on the diagonal; and they turn and stretch with single columns."""
+    rng = np.random.default_rng(seed)
+    W = rng.normal(0.05, 1.0, (30, 40))
+    W /= W.sum(1, keepdims=True)
+    for columns in (1, 2, 3):
+        x = X[:, :columns]
+        C, spread = _moments.covariances(x, W), _moments.deviations(x, W)
+        assert np.diagonal(C, axis1=1, axis2=2) == pytest.approx(spread**2, rel=1e-12)
+        size = spread[:, :, None] * spread[:, None]
+        assert np.linalg.eigvalsh(C / size).min() > -1e-12
+        unit = np.array([-3.0, 1e-3, 1e5])[:columns]
+        assert _moments.covariances(x * unit + 7.0, W) / size == pytest.approx(
+            C * np.outer(unit, unit) / size, rel=1e-6
+        )
+
+
+def test_correlations_under_signed_weights_are_those_of_sums_and_differences():
+    w = SIGNED / SIGNED.sum()
+    plane, (a, b) = embedding(X[:, :2], w), X[:, :2].T / embedding(X[:, :2], w).std()[:, None]
+    added, taken = (embedding(line, w).std()[0] ** 2 for line in (a + b, a - b))
+    r = plane.cov()[0, 1] / np.prod(plane.std())
+    assert r == pytest.approx((added - taken) / (added + taken))
+
+
+def test_spreads_are_continuous_where_weights_turn_negative():
+    """Weights of -1e-9 leave what plain formulas give."""
+    w = POSITIVE / POSITIVE.sum()
+    w[[3, 17]] = -1e-9
+    plain = np.cov(X.T, bias=True, aweights=np.maximum(w, 0.0))
+    assert embedding(X, w).cov() == pytest.approx(plain, abs=1e-6)
+
+
+def test_a_column_that_does_not_vary_has_no_spread_and_no_correlation():
+    flat = np.column_stack([X[:, 0], np.full(40, 3.0)])
+    C = embedding(flat, SIGNED).cov()
+    assert C[0, 0] > 0.1
+    assert np.abs(C[[0, 1, 1], [1, 0, 1]]).max() < 1e-12
+
+
+def test_points_that_coincide_in_a_sum_of_columns_count_together():
+    """On a grid, the weights 5 and -5 of two points with the same sum are no weight for the sum, whichever comes first."""
+    grid = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    for first in (5.0, -5.0):
+        a = embedding(grid, [0.5, first, -first, 0.5])
+        b = embedding(grid[::-1], [0.5, -first, first, 0.5])
+        assert a.cov() == pytest.approx(b.cov(), rel=1e-9)
 
 
 def test_moments_survive_a_large_offset():
@@ -112,7 +190,7 @@ def test_quantiles_of_the_mirror_image_are_mirrored():
 def test_default_density_follows_the_scale_of_the_points_under_signed_weights():
     """Even where the weights make the variance negative, so that it cannot serve as a bandwidth."""
     x, w = np.array([0.0, 1.0, 2.0, 3.0]), np.array([-0.8, 1.5, 1.2, -0.9])
-    assert embedding(x, w).cov()[0, 0] < 0
+    assert w @ (x - w @ x) ** 2 < 0
     expected = embedding(x, w).density([0.5, 1.5])
     assert expected.max() > 0.1
     for scale in (1e-8, 1e8):
@@ -200,7 +278,7 @@ def ridge_weights(target, points, kernel, reg):
 def test_default_density_of_signed_weights():
     """A narrow distribution on widely spread points: the spread of the absolute weights would smooth it away."""
     target = stats.norm(0.3, 0.2)
-    x = np.random.default_rng(0).uniform(-5, 5, 300)
+    x = 10 * even_draws.uniforms(300, 1, np.random.default_rng(0))[:, 0] - 5
     a = embedding(x, ridge_weights(target, x, kb.Gaussian(1.0), 1e-6))
     assert a.negative_mass() > 0.05
     grid = np.linspace(-2, 2, 401)
@@ -211,7 +289,7 @@ def test_default_density_of_signed_weights():
 
 
 def test_copies_and_rounding_do_not_make_the_density_spiky():
-    x = np.random.default_rng(0).normal(size=2000)
+    x = even_draws.normals(2000, 1, np.random.default_rng(0))[:, 0]
     grid = np.linspace(-3, 3, 121)
     for points in (np.round(x), np.repeat(x[:100], 20), np.round(x, 1)):
         assert np.abs(embedding(points).density(grid) - stats.norm.pdf(grid)).max() < 0.12
@@ -329,6 +407,36 @@ def test_raw_readings_are_plain_sums():
     assert plane.prob(lower=[0.5, 0.5]) == 0.0
 
 
+def test_probabilities_of_events_stay_between_0_and_1():
+    """Of vectors and of labels; the plain sum is what `expect` gives, and the two events of a pair add up to one."""
+    a = embedding([0.0, 1.0, 2.0, 3.0], [1.3, -0.6, 0.8, 0.5])  # sums to 2
+    below = lambda x: x[:, 0] < 0.5  # noqa: E731
+    assert a.prob(event=below) == pytest.approx(0.65)
+    assert a.prob(event=lambda x: x[:, 0] == 1) == 0.0
+    assert a.prob(event=lambda x: x[:, 0] != 1) == 1.0
+    assert a.prob(event=lambda x: x[:, 0] == 1, raw=True) == pytest.approx(-0.3)
+    assert a.prob(event=below, raw=True) == pytest.approx(a.normalise().expect(below))
+    assert a.prob(event=lambda x: np.column_stack([below(x), ~below(x)])).sum() == pytest.approx(1.0)
+    trees = kb.MeanEmbedding(["ash", "elm", "oak"], [0.7, -0.1, 0.4], kb.Delta())
+    assert trees.prob(event=lambda tree: tree == "elm") == 0.0
+    assert trees.prob(event=lambda tree: tree != "oak") == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"event": 3.0}, "event must be a function of points, got float"),
+        ({"event": lambda x: x[:, 0]}, "event must return True or False"),
+        ({"event": lambda x: x[:3, 0] > 0}, "event returned shape"),
+        ({"event": lambda x: x[:, 0] > 0, "lower": 0.0}, "not both"),
+        ({}, "or an event"),
+    ],
+)
+def test_what_is_no_event_is_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        embedding(X, SIGNED).prob(**given)
+
+
 def test_the_order_of_equal_points_does_not_matter():
     """Two copies with weights 5 and -5 are no weight at all, whichever comes first."""
     for first in (5.0, -5.0):
@@ -342,14 +450,15 @@ def test_many_rows_at_once_are_the_rows_one_by_one():
     points, rows = _decode.vectors_of(X, W)
     each = [embedding(X, w) for w in W]
     lower, upper = [-1.0, -np.inf, -2.0], [1.0, 0.5, np.inf]
-    assert _decode.means(points, rows) == pytest.approx(np.stack([a.mean() for a in each]))
-    assert _decode.covariances(points, rows) == pytest.approx(np.stack([a.cov() for a in each]))
+    assert _moments.means(points, rows) == pytest.approx(np.stack([a.mean() for a in each]))
+    assert _moments.deviations(points, rows) == pytest.approx(np.stack([a.std() for a in each]))
+    assert _moments.covariances(points, rows) == pytest.approx(np.stack([a.cov() for a in each]))
     expected = np.stack([a.quantile([0.2, 0.8]) for a in each], axis=1)
     assert _decode.quantiles(points, rows, [0.2, 0.8]) == pytest.approx(expected)
     for raw in (False, True):
-        found = _decode.probabilities(points, rows, lower, upper, raw)
+        found = _decode.probabilities(points, rows, lower, upper, raw=raw)
         assert found == pytest.approx([a.prob(lower, upper, raw=raw) for a in each])
-        assert _decode.probabilities(points, rows, None, [0.3, np.inf, np.inf], raw) == pytest.approx(
+        assert _decode.probabilities(points, rows, None, [0.3, np.inf, np.inf], raw=raw) == pytest.approx(
             [a.prob(upper=[0.3, np.inf, np.inf], raw=raw) for a in each]
         )
     W[2] -= W[2].mean()

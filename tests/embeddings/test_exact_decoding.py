@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 from scipy import integrate, stats
 
 import kernelbayes as kb
@@ -60,7 +61,8 @@ def test_a_correlated_normal():
     assert a.moment(3, central=True) == pytest.approx([0.0, 0.0], abs=1e-12)
     three = analytic(stats.multivariate_normal(np.zeros(3), 0.5 + 0.5 * np.eye(3)))
     assert three.prob(lower=0.0) == pytest.approx(0.25, abs=1e-5)  # an orthant, with correlations of one half
-    assert three.prob(lower=0.0) == three.prob(lower=0.0)
+    seeded = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 16)  # older ones draw where no seed reaches
+    assert three.prob(lower=0.0) == pytest.approx(three.prob(lower=0.0), rel=0, abs=0.0 if seeded else 1e-5)
 
 
 def test_mixtures_on_the_line():
@@ -171,3 +173,9 @@ def test_bad_questions_are_refused():
         a.sample(0)
     with pytest.raises(ValueError, match="columns"):
         kb.Mixture([NORMAL]).density([[1.0, 2.0]])
+
+
+def test_probability_of_an_event_by_quasi_monte_carlo():
+    ring = kb.AnalyticEmbedding([stats.norm(), stats.norm()], kb.Gaussian())
+    found = ring.prob(event=lambda x: (x**2).sum(1) < 1.0)
+    assert found == pytest.approx(stats.chi2(2).cdf(1.0), abs=2e-3)

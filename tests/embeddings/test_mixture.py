@@ -8,6 +8,7 @@ from scipy import stats
 from sklearn.mixture import GaussianMixture
 
 import kernelbayes as kb
+from oracles import even_draws
 
 SHARES, MEANS, DEVIATIONS = np.array([0.7, 0.3]), np.array([-2.0, 2.0]), np.array([0.5, 0.8])
 
@@ -56,7 +57,8 @@ def test_three_correlated_components_in_the_plane():
 def test_the_fit_is_a_minimum():
     """No step in any parameter brings the RKHS distance down."""
     rng = np.random.default_rng(1)
-    a = kb.MeanEmbedding(rng.normal(size=(200, 2)), rng.normal(0.6, 1.0, 200), kb.Gaussian(0.8)).normalise()
+    two = rng.normal(size=(200, 2)) + np.repeat([[-1.5], [1.5]], 100, axis=0)
+    a = kb.MeanEmbedding(two, rng.normal(1.0, 0.8, 200), kb.Gaussian(0.8)).normalise()
     found = a.mixture(2, random_state=0)
     pairs = [(c.mean(), c.covariance()) for c in found.components]
     least = distance(found, a) ** 2
@@ -81,7 +83,7 @@ def test_signed_weights_are_used_as_they_are():
     """Weights of ridge regression on uniform points: EM sees their positive part only, and spreads its components."""
     truth = kb.Mixture([stats.norm(-1.5, 0.3), stats.norm(1.0, 0.5)], [0.4, 0.6])
     kernel = kb.Gaussian(1.0)
-    x = np.random.default_rng(0).uniform(-5, 5, 200)
+    x = 10 * even_draws.uniforms(200, 1, np.random.default_rng(0))[:, 0] - 5
     target = kb.AnalyticEmbedding(truth, kernel)
     a = kb.MeanEmbedding(x, np.linalg.solve(kernel.gram(x) + 2e-4 * np.eye(200), target(x)), kernel)
     assert a.negative_mass() > 0.02

@@ -185,7 +185,7 @@ def test_coarse_features_lose_no_more_than_their_error():
     lost = exact - coarse
     assert len(coarse) == 6
     assert (lost > 0).all()
-    assert lost.sum() < recipe.fit(kb.Gaussian(1.0), Z).error < 0.1
+    assert lost.sum() < recipe.fit(kb.Gaussian(1.0), Z).error < 0.2
 
 
 # ------------------------------------------------------------------------------------------- Mercer expansions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -92,10 +93,11 @@ def test_mmd_of_two_normals():
 def test_permutation_statistics_are_mmd_of_the_permuted_samples(unbiased):
     Z = np.concatenate([X, Y])
     orders = [RNG.permutation(15) for _ in range(4)]
-    first = np.stack([np.isin(np.arange(15), order[:9]) for order in orders], axis=1).astype(float)
-    found = _permutation._mmd_statistics(gaussian_gram(Z, Z, 0.9), first, 9, 6, unbiased)
+    first = np.stack([np.isin(np.arange(15), order[:9]) for order in orders], axis=1)
     expected = [kb.mmd(Z[order[:9]], Z[order[9:]], KERNEL, unbiased=unbiased) for order in orders]
-    assert found == pytest.approx(expected)
+    assert _permutation._kernel_sums(KERNEL, Z, first).mmd(9, 6, unbiased) == pytest.approx(expected)
+    features = kb.IncompleteCholesky().fit(KERNEL, Z)
+    assert _permutation._feature_sums(features, Z, first).mmd(9, 6, unbiased) == pytest.approx(expected)
 
 
 def test_the_null_is_made_of_permutations_of_the_labels():
@@ -137,10 +139,11 @@ def test_mmd_test_is_calibrated_under_the_null():
 @pytest.mark.parametrize("unbiased", [True, False])
 def test_mmd_test_sees_a_difference(unbiased):
     rng = np.random.default_rng(1)
-    x, y = rng.normal(size=60), rng.choice([-1.0, 1.0], 45) + 0.1 * rng.normal(size=45)  # equal mean and variance
-    result = kb.mmd_test(x, y, unbiased=unbiased, permutations=199, random_state=0)
+    x, y = rng.normal(size=120), rng.choice([-1.0, 1.0], 100) + 0.1 * rng.normal(size=100)  # equal mean and variance
+    narrow = kb.Gaussian(0.4)
+    result = kb.mmd_test(x, y, narrow, unbiased=unbiased, permutations=199, random_state=0)
     assert result.pvalue == pytest.approx(1 / 200)
-    assert result.statistic == pytest.approx(kb.mmd(x, y, unbiased=unbiased))
+    assert result.statistic == pytest.approx(kb.mmd(x, y, narrow, unbiased=unbiased))
     assert result.statistic > result.null.max()
     assert result.null.shape == (199,)
     assert result.null.dtype == np.float64
@@ -185,6 +188,71 @@ def test_bad_numbers_of_permutations_are_refused(permutations):
         kb.hsic_test(X[:6], Y, permutations=permutations)
 
 
+# ------------------------------------------------------------------------------------------------ many points
+
+
+@pytest.fixture
+def features(monkeypatch):
+    """Both tests as they are for many points, on few."""
+    monkeypatch.setattr(_permutation, "_EXACT_POOL", 0)
+    monkeypatch.setattr(_permutation, "_EXACT_PAIRS", 0)
+    monkeypatch.setattr(_permutation, "_LANDMARKS", 12)
+    monkeypatch.setattr(_permutation, "_COMPONENTS", 4)
+    monkeypatch.setattr(_permutation, "_FEATURE_ROWS", 10)
+
+
+@pytest.mark.parametrize("test", [kb.mmd_test, kb.hsic_test])
+def test_with_features_the_level_is_exact(test, features):
+    levels = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        x, y = rng.normal(size=(24, 2)), rng.normal(size=(24, 2))
+        levels.append(test(x, y, permutations=49, random_state=rng).pvalue)
+    for level in (0.1, 0.5):
+        low, high = binomial_range(200, level)
+        assert low <= np.sum(np.array(levels) <= level) <= high
+
+
+def test_with_features_the_statistic_is_close_to_that_of_the_kernel(features, monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    y = x**2 + rng.normal(size=(200, 3))
+    monkeypatch.setattr(_permutation, "_LANDMARKS", 80)
+    monkeypatch.setattr(_permutation, "_COMPONENTS", 20)
+    dependence = kb.hsic_test(x, y, permutations=99, random_state=0)
+    assert dependence.statistic == pytest.approx(kb.hsic(x, y), rel=0.05)
+    assert dependence.pvalue == pytest.approx(1 / 100)
+    H = np.eye(200) - 1 / 200  # the mean over all permutations, as for the kernel itself
+    traces = [np.trace(H @ gaussian_gram(v, v, kb.median_lengthscale(v))) for v in (x, y)]
+    assert dependence.null.mean() == pytest.approx(traces[0] * traces[1] / (199 * 200**2), rel=0.05)
+    distance = kb.mmd_test(x, y, permutations=99, random_state=0)
+    assert distance.statistic == pytest.approx(kb.mmd(x, y), rel=0.05)
+    assert distance.pvalue == pytest.approx(1 / 100)
+
+
+def test_thin_factors_give_hsic_of_the_permuted_pairs():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=510), rng.integers(0, 3, 510)
+    result = kb.hsic_test(x, y, KERNEL, kb.Delta(), permutations=3, random_state=5)
+    rng = np.random.default_rng(5)
+    expected = [kb.hsic(x, y[rng.permutation(510)], KERNEL, kb.Delta()) for _ in range(3)]
+    assert result.statistic == pytest.approx(kb.hsic(x, y, KERNEL, kb.Delta()), rel=1e-6)
+    assert result.null == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("test", [kb.mmd_test, kb.hsic_test])
+def test_many_points_need_no_gram_matrix(test):
+    n = 12_000
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(n, 4)), rng.normal(size=(n, 4))
+    tracemalloc.start()
+    try:
+        test(x, y, permutations=2, random_state=0)
+        assert tracemalloc.get_traced_memory()[1] < 0.25 * 8 * n * n
+    finally:
+        tracemalloc.stop()
+
+
 # ------------------------------------------------------------------------------------------------------- HSIC
 
 
@@ -223,7 +291,8 @@ def test_hsic_of_independent_variables_is_of_order_one_over_n():
         rng = np.random.default_rng(seed)
         values.append(kb.hsic(rng.normal(size=n), rng.normal(size=n), kb.Gaussian(1.0), kb.Gaussian(0.5)))
     spreads = [1 - normal_inner(0.0, 1.0, 0.0, 1.0, l) for l in (1.0, 0.5)]
-    assert np.mean(values) == pytest.approx(spreads[0] * spreads[1] / n, rel=0.1)
+    wanted, error = spreads[0] * spreads[1] / n, np.std(values) / np.sqrt(len(values))
+    assert np.mean(values) == pytest.approx(wanted, abs=4 * error + wanted / n)
 
 
 def test_the_mean_of_the_permutation_null_is_known():
@@ -249,8 +318,8 @@ def test_hsic_permutations_are_permutations_of_the_pairs():
 
 def test_hsic_sees_dependence_without_correlation():
     rng = np.random.default_rng(2)
-    angle = rng.uniform(0, 2 * np.pi, 100)
-    x, y = np.cos(angle) + 0.1 * rng.normal(size=100), np.sin(angle) + 0.1 * rng.normal(size=100)
+    angle = rng.uniform(0, 2 * np.pi) + np.linspace(0, 2 * np.pi, 150)
+    x, y = np.cos(angle) + 0.1 * rng.normal(size=150), np.sin(angle) + 0.1 * rng.normal(size=150)
     assert abs(np.corrcoef(x, y)[0, 1]) < 0.2
     narrow = kb.Gaussian(0.4)
     result = kb.hsic_test(x, y, narrow, narrow, permutations=199, random_state=0)

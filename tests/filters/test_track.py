@@ -9,7 +9,7 @@ from scipy import stats
 
 import kernelbayes as kb
 from kernelbayes._table import read_table
-from kernelbayes.filters import _track
+from kernelbayes.embeddings import _weighted
 
 KERNEL = kb.Gaussian(1.0)
 GRID = np.linspace(-9, 9, 3001)
@@ -90,6 +90,7 @@ def test_signed_weights_agree_with_the_embedding_of_each_step():
     for t, step in enumerate(track):
         np.testing.assert_allclose(track.mean()[t], step.mean(), atol=1e-12)
         np.testing.assert_allclose(track.cov()[t], step.cov(), atol=1e-12)
+        np.testing.assert_allclose(track.std()[t], step.std(), rtol=1e-12)
         np.testing.assert_allclose(track.interval(0.9)[:, t], step.interval(0.9))
         np.testing.assert_array_equal(track.mode()[t], step.mode())
         assert track.prob(upper=0.2)[t] == pytest.approx(step.prob(upper=0.2))
@@ -97,15 +98,19 @@ def test_signed_weights_agree_with_the_embedding_of_each_step():
 
 
 def test_standard_deviations_are_those_of_the_functions_that_intervals_come_from():
-    """By quantiles on a fine grid of levels; and as usual where no weight is negative."""
+    """About the mean, by quantiles on a fine grid of levels; and as usual where no weight is negative."""
     track, levels = signed(), (np.arange(20_000) + 0.5) / 20_000
-    np.testing.assert_allclose(track.std(), track.quantile(levels).std(0), rtol=1e-3)
+    away = track.quantile(levels) - track.mean()
+    np.testing.assert_allclose(track.std(), np.sqrt((away**2).mean(0)), rtol=1e-3)
     weights = np.random.default_rng(0).dirichlet(np.ones(60), 5)
     plain = kb.Track(1e4 + track.points, weights, KERNEL)
+    expected = [np.cov(track.points.T, bias=True, aweights=w) for w in weights]
+    np.testing.assert_allclose(plain.cov(), expected, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(plain.std() ** 2, np.diagonal(plain.cov(), axis1=1, axis2=2), rtol=1e-9)
     # signed weights whose variance is negative
     odd = kb.Track([0.0, 1.0, 2.0, 3.0], [[0.3, 0.7, -0.25, 0.25], [-0.4, 0.9, 0.9, -0.4]], KERNEL)
-    assert odd.cov()[1, 0, 0] < 0
+    x, w = odd.points[:, 0], odd.weights[1]
+    assert w @ (x - w @ x) ** 2 < 0
     assert (odd.std() > 0.4).all()
 
 
@@ -116,12 +121,16 @@ def test_equal_points_count_together_in_the_mode():
 
 def test_blocks_of_steps_change_nothing(monkeypatch):
     whole, truth = signed(), np.zeros((7, 3))
-    expected = whole.interval(0.9), whole.prob(lower=0.1), whole.score(truth).crps
-    monkeypatch.setattr(_track, "_BLOCK_ELEMENTS", 130)  # two steps at a time
-    again = signed()
-    assert len(again._blocks()) == 4
-    for a, b in zip(expected, (again.interval(0.9), again.prob(lower=0.1), again.score(truth).crps), strict=True):
-        np.testing.assert_array_equal(a, b)
+
+    def read(track):
+        one = track.prob(lower=[0.1, -np.inf, -np.inf])
+        return track.interval(0.9), one, track.score(truth).crps, track.std(), track.cov()
+
+    expected = read(whole)
+    monkeypatch.setattr(_weighted, "_BLOCK_ELEMENTS", 130)  # two steps at a time
+    assert len(_weighted.blocks(7, 60)) == 4
+    for a, b in zip(expected, read(signed()), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-14)
 
 
 def test_samples_follow_the_positive_weights():

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import kernelbayes as kb
-from kernelbayes.integration import _source
+from kernelbayes.integration import _doubts, _source
 from kernelbayes.learning import _integrand
 from kernelbayes.simulation import SimulationError
 
@@ -193,6 +193,60 @@ def test_nothing_to_learn_from():
     with pytest.warns(kb.QuadratureWarning, match="same value"):
         found = kb.integrate(lambda x: np.full(len(x), 3.0), stats.norm(), 20, random_state=0)
     assert found.mean() == pytest.approx(3.0)
+    share = stats.beta(1, 21).std()  # of the mass where f is another, with an even prior and 20 nodes where it is not
+    assert found.std() == pytest.approx(3.0 * share)
+
+
+def test_zero_at_all_nodes_is_no_proof_of_zero():
+    with pytest.warns(kb.QuadratureWarning, match="of size one elsewhere, and a peak that all nodes miss"):
+        found = kb.integrate(lambda x: (x[:, 0] > 1e9) * 1.0, stats.norm(), 20, random_state=0)
+    assert found.mean() == 0.0
+    assert found.std() == pytest.approx(stats.beta(1, 21).std())
+    with pytest.warns(kb.QuadratureWarning, match="of that size"):  # sums of rounding are no variation
+        rounded = kb.integrate(
+            lambda x: 0.1 + 0.2 * np.cos(x[:, 0]) ** 2 + 0.2 * np.sin(x[:, 0]) ** 2, stats.norm(), 20
+        )
+    assert rounded.std() == pytest.approx(0.3 * stats.beta(1, 21).std())
+
+
+@pytest.mark.parametrize("size", [1e-250, 1e250])
+def test_squares_of_extreme_values_are_held(size):
+    usual, found = (
+        kb.integrate(lambda x, s=s: s * np.exp(x[:, 0]), stats.norm(), 12, random_state=0) for s in (1, size)
+    )
+    assert found.std() / size == pytest.approx(usual.std(), rel=1e-6)
+    assert found.mean() / size == pytest.approx(usual.mean())
+
+
+def test_a_constant_on_all_points_of_a_sample_is_exact():
+    found = kb.integrate(lambda x: np.full(len(x), 2.0), np.arange(30.0), 30, random_state=0)
+    assert (found.mean(), found.std()) == (pytest.approx(2.0), 0.0)
+
+
+@pytest.mark.filterwarnings("ignore::kernelbayes.QuadratureWarning")
+@pytest.mark.parametrize("width", [0.03, 0.01, 0.003])
+def test_the_deviation_of_a_narrow_peak_is_of_its_size(width):
+    """Between nodes 0.05 apart the peak is hardly seen, but its logarithm is, or else the user is told."""
+    for seed in range(3):
+        centre = np.random.default_rng(seed).uniform(0.2, 0.8)
+        found = kb.integrate(
+            lambda x, c=centre: np.exp(-0.5 * ((x[:, 0] - c) / width) ** 2), stats.uniform(), 20, random_state=seed
+        )
+        assert 0 < found.std() <= 1.0  # no more than the peak is high
+        seen = abs(found.mean() - width * math.sqrt(2 * math.pi)) < 3 * found.std()
+        assert seen or (width == 0.003 and "standard deviations from what all other nodes predict" in found.problems[0])
+
+
+def test_what_is_missed_is_found_by_the_logarithm():
+    """x^2 / 2 is a process that is easy to follow, and so is what the peak between two nodes adds."""
+    x = np.linspace(0.025, 0.975, 20)[:, None]
+    centre = 0.5  # in the middle between two nodes, of which each is 2.5 standard deviations away
+    v = np.exp(-0.5 * ((x[:, 0] - centre) / 0.01) ** 2)
+    rule = kb.quadrature(kb.Gaussian(0.01), stats.uniform(), nodes=x, weights="normalised")
+    found = _doubts.missed_by(rule, v, np.array([0.3]))
+    assert found == pytest.approx(0.01 * math.sqrt(2 * math.pi) - rule.integrate(v), rel=0.15)
+    assert _doubts.missed_by(rule, -v, np.array([0.3])) == found
+    assert _doubts.missed_by(rule, v - 0.01, np.array([0.3])) == 0.0  # of two signs
 
 
 def test_saved_and_loaded(tmp_path):

@@ -224,3 +224,30 @@ def test_coordinates_in_the_tails_of_heavy_priors_stay_finite(given):
     theta = kb.Prior(a=given).from_gaussian([[-1e16], [0.0], [1e16]])
     assert np.isfinite(theta).all()
     assert (np.diff(theta[:, 0]) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("law", "message"),
+    [
+        (stats.zipf(1.0001), "zipf has 1 of its mass beyond 131,073, .* its tail is too long"),
+        (stats.logser(0.9999999999), "its tail is too long"),
+        (stats.binom(1e18, 0.5), "binom has the number 1e[+]18, and SciPy finds no quantiles beyond 1e[+]12"),
+        (stats.nbinom(1e18, 0.5), "nbinom has the number 1e[+]18"),  # SciPy ends the process
+        (stats.hypergeom(1e9, 5e8, 5e8), "hypergeom has the number 1e[+]09"),
+        (stats.betabinom(1e9, 1, 1), "betabinom has 1e[+]09 values, and its distribution function sums over them"),
+        (stats.irwinhall(1e8), "irwinhall has the number 1e[+]08"),
+        (stats.yulesimon(0.001), "has no median"),
+    ],
+    ids=lambda v: v.dist.name if hasattr(v, "dist") else "",
+)
+def test_distributions_whose_quantiles_never_come(law, message):
+    with pytest.raises(ValueError, match=rf"the prior of k.*{message}"):
+        kb.Prior(k=law)
+
+
+def test_far_out_in_a_long_tail_the_sum_is_cut():
+    """Else the terms up to 10^14 would be held."""
+    theta = kb.Prior(k=stats.zipf(2.0)).from_gaussian([[0.0], [4.0], [8.0]])[:, 0]
+    assert theta[0] == 1
+    assert stats.zipf.sf(theta[1], 2.0) <= stats.norm.sf(4.0) < stats.zipf.sf(theta[1] - 1, 2.0)
+    assert theta[2] == 2**20 + 1

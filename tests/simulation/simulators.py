@@ -89,3 +89,42 @@ def deadly(row):
 
 def squares(rows):
     return rows**2
+
+
+def leaves_a_child(row, own_group=False):
+    """Number 3 ends, and leaves a process behind that keeps all that was open."""
+    if row[0] == 3:
+        if os.fork() == 0:
+            if own_group:
+                os.setsid()
+            time.sleep(20)
+            os._exit(0)
+        os._exit(7)
+    return row[0]
+
+
+def leaves_a_daemon(row):
+    return leaves_a_child(row, own_group=True)
+
+
+class DiesAtFirst:
+    """Kills its process when it is loaded, or when it does run 3, the first times."""
+
+    def __init__(self, path, times, where):
+        self.path, self.times, self.where = str(path), times, where
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.die("loaded")
+
+    def die(self, where):
+        if where == self.where:
+            note(self.path, where)
+            with open(self.path) as file:
+                if len(file.readlines()) <= self.times:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+    def __call__(self, row):
+        if row[0] == 3:
+            self.die("called")
+        return row[0]

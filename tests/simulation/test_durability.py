@@ -65,8 +65,10 @@ def test_killed_and_resumed(tmp_path, executor):
     first.communicate()
     kept = open_runs(tmp_path / "runs.sqlite")
     before = read_notes(tmp_path / "notes")
-    assert 15 <= len(kept) < 60
-    assert len(before) - len(kept) <= 2 * (executor or 1)  # of those that had begun, all but the last are there
+    # All that had begun but the last are there; if the parent had no time, but what its workers held, a tenth of a second's.
+    unkept = 2 if executor is None else 7 * executor
+    assert 25 - unkept <= len(kept) < 60
+    assert len(before) - len(kept) <= unkept
     time.sleep(0.1)  # a worker may be at the end of its last run
     quick = Noted(tmp_path / "notes", 0.0)
     with pytest.warns(SimulationWarning, match=r"\(seconds\)"):  # the store was begun by a slower one
@@ -74,7 +76,7 @@ def test_killed_and_resumed(tmp_path, executor):
     times = Counter(read_notes(tmp_path / "notes"))
     assert all(times[i] == 1 for i in kept.index)
     assert set(times) == set(range(60))
-    assert sum(times.values()) <= 60 + 2 * (executor or 1)
+    assert sum(times.values()) <= 60 + unkept
     alone = simulate(Noted(tmp_path / "again"), np.arange(60.0), random_state=3)
     np.testing.assert_array_equal(runs.outputs, alone.outputs)
 

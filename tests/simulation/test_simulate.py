@@ -96,7 +96,7 @@ class TestCall:
 
         runs = simulate(picky, np.arange(150.0), vectorised=True)
         assert [(f.index, f.kind) for f in runs.failures] == [(7, "raised"), (9, "not finite")]
-        assert sorted(sizes) == [1] * 100 + [50, 100]
+        assert sorted(sizes) == [1] * 100 + [100, 100]  # the last batch is filled up
         assert len(runs) == 148
 
 

@@ -9,14 +9,17 @@ import sys
 import threading
 import time
 import types
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
 from scipy import stats
 from simulators import Noted, faulty, grow, noisy, read_notes
 
-from kernelbayes.simulation import SimulationError, SimulationWarning, open_runs, simulate
-from kernelbayes.simulation._owners import LEASE, this_process
+from kernelbayes.simulation import SimulationError, SimulationWarning, _owners, open_runs, simulate
+from kernelbayes.simulation._owners import this_process
 from kernelbayes.simulation._state import carried
 
 ROWS = np.arange(12.0)[:, None]
@@ -226,7 +229,7 @@ class TestClaims:
         [
             {"pid": 2**22 + 1},  # above what Linux gives
             {"started": "1"},  # the number now belongs to somebody else
-            {"host": "elsewhere", "heartbeat": time.time() - LEASE - 1},
+            {},  # this process, which could not sign off
         ],
     )
     def test_of_the_dead_are_released(self, store, gone):
@@ -234,13 +237,41 @@ class TestClaims:
         self.claim_for(store, [3, 4], **gone)
         assert len(simulate(noisy, ROWS, store=store)) == 12
 
-    @pytest.mark.parametrize("alive", [{}, {"host": "elsewhere"}])
-    def test_of_the_living_are_respected(self, store, alive):
+    @pytest.mark.parametrize("ahead", [-180.0, 0.0, 180.0])
+    def test_of_the_silent_are_released_by_the_clock_of_the_observer(self, store, monkeypatch, ahead):
+        monkeypatch.setattr(_owners, "LEASE", 0.5)
         simulate(noisy, ROWS[:2], store=store)
-        self.claim_for(store, [3, 4], **alive)
+        self.claim_for(store, [3, 4], host="elsewhere", heartbeat=time.time() + ahead)
+        start = time.monotonic()
+        assert len(simulate(noisy, ROWS, store=store)) == 12
+        assert time.monotonic() - start > 0.5
+
+    @pytest.mark.parametrize("alive", [{"pid": os.getppid(), "started": ""}, {"host": "elsewhere"}])
+    @pytest.mark.parametrize("ahead", [-180.0, 180.0])
+    def test_of_the_living_are_respected(self, store, alive, ahead):
+        simulate(noisy, ROWS[:2], store=store)
+        self.claim_for(store, [3, 4], **alive, heartbeat=time.time() + ahead)
         with pytest.warns(SimulationWarning, match="max_seconds"):
-            runs = simulate(noisy, ROWS, store=store, max_seconds=0.6)
+            runs = simulate(noisy, ROWS, store=store, max_seconds=0.3)
         np.testing.assert_array_equal(runs.index, np.delete(np.arange(12), [3, 4]))
+
+    def test_of_nobody_are_released(self, store):
+        simulate(noisy, ROWS[:2], store=store)
+        self.claim_for(store, [3, 4])
+        with closing(sqlite3.connect(store, isolation_level=None)) as db:
+            db.execute("DELETE FROM owners")
+        assert len(simulate(noisy, ROWS, store=store)) == 12
+
+    def test_an_owner_who_was_suspended_with_the_observer_is_given_time(self, monkeypatch):
+        now = [0.0]
+        monkeypatch.setattr(_owners.time, "monotonic", lambda: now[0])
+        watch = _owners.Watch()
+        silent = []
+        for now[0] in (0.0, 1e6, 1e6 + 60):
+            silent.append(watch.is_silent(1, 5.0))
+        assert silent == [False, False, False]
+        assert any(watch.is_silent(1, 5.0) for now[0] in np.arange(1e6 + 61, 1e6 + 250))
+        assert not watch.is_silent(1, 6.0)
 
     def test_nothing_is_claimed_at_the_end(self, store):
         simulate(noisy, ROWS, store=store)
@@ -276,6 +307,66 @@ def test_a_vectorised_simulator_goes_on_as_if_it_had_not_stopped(tmp_path):
     assert len(stopped) % 100 == 0  # batches end together
     resumed = simulate(batch, rows, vectorised=True, store=store)
     np.testing.assert_array_equal(resumed.outputs, simulate(batch, rows, vectorised=True, random_state=0).outputs)
+
+
+def batch_of_two(rows, rng):
+    """Draws two arrays, so that what a row is given depends on how many there are."""
+    return np.column_stack([rows[:, 0], rng.normal(size=len(rows)), rng.uniform(size=len(rows))])
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_vectorised_runs_are_the_same_wherever_they_were_stopped(tmp_path, threads):
+    rows, store = np.arange(230.0)[:, None], tmp_path / "runs.sqlite"
+    executor = ThreadPoolExecutor(threads) if threads else None
+    options = {"vectorised": True, "random_state": 0, "executor": executor}
+    once = simulate(batch_of_two, rows, vectorised=True, random_state=0)
+    for n in (30, 130, 131, 230):
+        part = simulate(batch_of_two, rows[:n], store=store, **options)
+        np.testing.assert_array_equal(part.outputs, once.outputs[:n])
+    with closing(sqlite3.connect(store)) as db, db:  # as if a batch had been cut
+        db.execute("DELETE FROM runs WHERE run % 7 = 3")
+    np.testing.assert_array_equal(simulate(batch_of_two, rows, store=store, **options).outputs, once.outputs)
+    if executor is not None:
+        executor.shutdown()
+
+
+def test_a_batch_that_failed_and_was_cut_is_finished_as_it_would_have_been(tmp_path):
+    def picky(rows, rng):
+        if (rows == 7).any():
+            raise ValueError("seven")
+        return batch_of_two(rows, rng)
+
+    rows, store = np.arange(120.0)[:, None], tmp_path / "runs.sqlite"
+    options = {"vectorised": True, "random_state": 0}
+    once = simulate(picky, rows, store=store, **options)
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute("DELETE FROM runs WHERE run IN (7, 50, 51)")
+    again = simulate(picky, rows, store=store, **options)
+    np.testing.assert_array_equal(again.outputs, once.outputs)
+    with closing(sqlite3.connect(store)) as db, db:  # of one run that is missing, too, the batch fails first
+        db.execute("DELETE FROM runs WHERE run = 50")
+    again = simulate(picky, rows, store=store, **options)
+    np.testing.assert_array_equal(again.outputs, once.outputs)
+
+
+def test_a_store_of_an_older_version_goes_on_with_batches_as_they_come(tmp_path):
+    sizes = []
+
+    def counted(rows, rng):
+        sizes.append(len(rows))
+        return batch_of_two(rows, rng)
+
+    rows, store = np.arange(120.0)[:, None], tmp_path / "runs.sqlite"
+    simulate(counted, rows[:30], store=store, vectorised=True, random_state=0)
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute("DELETE FROM facts WHERE name = 'full batches'")
+    before = open_runs(store)
+    sizes.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)  # the list of sizes has changed
+        runs = simulate(counted, rows, store=store, vectorised=True, random_state=0)
+    assert sizes == [100, 20]
+    np.testing.assert_array_equal(runs.outputs[:30], before.outputs)
 
 
 def _scaled(x, k=3):

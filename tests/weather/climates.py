@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
 import fractions
 import warnings
@@ -12,6 +13,11 @@ import scipy.sparse
 from scipy import stats
 
 import kernelbayes as kb
+
+try:
+    import pandas
+except ImportError:  # it is not among the dependencies
+    pandas = None
 
 
 def rng_of(*words):
@@ -29,6 +35,27 @@ def spoil(value):
 
 def masked(X):
     return np.ma.masked_array(X, mask=np.arange(X.size).reshape(X.shape) == X.size // 2)
+
+
+def day(i):
+    return datetime.datetime(2026, 1, 1) + datetime.timedelta(days=int(i))
+
+
+def of_days(make):
+    """An array of objects, each made from the number of its place."""
+
+    def held(X):
+        out = np.empty(X.shape, dtype=object)
+        out.flat = [make(i) for i in range(X.size)]
+        return out
+
+    return held
+
+
+def one_date(X):
+    X = X.astype(object)
+    X.flat[X.size // 2 : X.size // 2 + 1] = [np.datetime64("2026-01-01")]
+    return X
 
 
 def read_only(X):
@@ -98,6 +125,14 @@ FORMS = {
     "dates": lambda X: np.full(X.shape, "2026-01-01", dtype="datetime64[s]") + np.arange(X.size).reshape(X.shape),
     "dates missing": lambda X: np.full(X.shape, "NaT", dtype="datetime64[s]"),
     "durations": lambda X: np.full(X.shape, 5, dtype="timedelta64[s]"),
+    "dates as objects": of_days(day),
+    "days as objects": of_days(lambda i: day(i).date()),
+    "dates of NumPy as objects": of_days(lambda i: np.datetime64("2026-01-01") + i),
+    "durations as objects": of_days(lambda i: np.timedelta64(i, "s")),
+    "one date among numbers": one_date,
+    "list of dates": lambda X: of_days(day)(X).tolist(),
+    "list of masked rows": lambda X: list(masked(X)),
+    "list with a masked number": lambda X: [np.ma.masked, *X.ravel()[1:]] if X.ndim == 1 else [*masked(X)],
     "records": lambda X: np.zeros(X.shape, dtype=[("a", float), ("b", int)]),
     "dict of columns": lambda X: {"a": X.tolist(), "b": X.tolist()},
     "sparse": lambda X: scipy.sparse.csr_array(X) if X.ndim < 3 else X,
@@ -105,6 +140,44 @@ FORMS = {
     "iterator": lambda X: iter(X.tolist()),
     "0-d": lambda X: np.array(1.5),
 }
+
+
+def column_of(values):
+    """A data frame whose first column holds something else, or a series of that."""
+
+    def framed(X, names):
+        odd = values(len(X))
+        return pandas.Series(odd) if X.ndim == 1 else framed_as(X, names).assign(**{names[0]: odd})
+
+    return framed
+
+
+def framed_as(X, names):
+    return pandas.Series(X) if X.ndim == 1 else pandas.DataFrame(X, columns=list(names))
+
+
+# Ways to hold numbers that give names to their columns.
+FRAMES = {
+    "frame": framed_as,
+    "shuffled frame": lambda X, names: framed_as(X, names) if X.ndim == 1 else framed_as(X, names)[list(names)[::-1]],
+    "frame without names": lambda X, names: framed_as(X, range(len(names))),
+    "frame of whole numbers": lambda X, names: framed_as(np.clip(X, -1000, 1000), names).round().astype("Int64"),
+    "frame of float32": lambda X, names: framed_as(X, names).astype("Float32"),
+    "frame with other names": lambda X, names: framed_as(X, [f"other {name}" for name in names]),
+    "frame with the same name twice": lambda X, names: framed_as(X, [names[0] for _ in names]),
+    "frame with dates": column_of(lambda n: pandas.date_range("2026-01-01", periods=n)),
+    "frame with dates of a zone": column_of(lambda n: pandas.date_range("2026-01-01", periods=n, tz="UTC")),
+    "frame with durations": column_of(lambda n: pandas.to_timedelta(np.arange(n), "h")),
+    "frame with dates as objects": column_of(lambda n: pandas.Series([day(i) for i in range(n)], dtype=object)),
+    "frame with periods": column_of(lambda n: pandas.period_range("2026-01", periods=n, freq="M")),
+    "frame with NA": column_of(lambda n: pandas.array([None, *range(1, n)], dtype="Int64")),
+    "frame with NA of booleans": column_of(lambda n: pandas.array([None] + [True] * (n - 1), dtype="boolean")),
+    "frame with categories": column_of(lambda n: pandas.Categorical(["low", "high"] * n).take(np.arange(n))),
+    "frame with categories of dates": column_of(
+        lambda n: pandas.Categorical(pandas.date_range("2026-01-01", periods=n))
+    ),
+}
+FRAMES = FRAMES if pandas is not None else {}
 WRONG = {
     "None": None,
     "dict": {"a": 1},
@@ -156,6 +229,10 @@ SINGLE = {
     "2**63": 2**63,
     "masked number": np.ma.masked,
     "NaT": np.datetime64("NaT", "s"),
+    "date": np.datetime64("2026-01-01"),
+    "duration": np.timedelta64(2, "s"),
+    "date of Python": day(1),
+    "masked 0-d array": np.ma.masked_array(2.0, mask=True),
 }
 KERNELS = {
     "rough": kb.Laplace(0.7),
@@ -207,6 +284,8 @@ ODD_FUNCTIONS = {
     "booleans from f": lambda X: np.asarray(X)[:, 0] > 0,
     "list from f": lambda X: [1.0] * len(X),
     "masked from f": lambda X: np.ma.masked_array(np.ones(len(X)), mask=np.arange(len(X)) == 0),
+    "dates from f": lambda X: np.full(len(X), np.datetime64("2026-01-01")),
+    "durations from f": lambda X: np.full(len(X), np.timedelta64(5, "s"), dtype=object),
 }
 OF_TWO = {f"{word} of two": lambda a, b, f=f: f(np.atleast_2d(b)) for word, f in ODD_FUNCTIONS.items()}
 DISTRIBUTIONS = {"normal": stats.norm(), "uniform": stats.uniform(), "of two columns": [stats.norm(), stats.uniform()]}
@@ -245,20 +324,25 @@ SCALES = st.integers(-320, 308)
 
 
 class Points(Climate):
-    """A table (tall, wide) of normal numbers, or of a fixed width, or flat; times a scale, spoiled, held in some form."""
+    """A table (tall, wide) of normal numbers, or of a fixed width, or flat; times a scale, spoiled, held in some form.
 
-    def __init__(self, width=None, low=None, whole=False):
-        self.width, self.low, self.whole = width, low, whole
+    Its columns are called by `names`, or as those of the argument `like`: where both are data frames and the columns of
+    this one come in another order, the result must be the same. With `dates` it may hold dates, with `gaps` missing values.
+    """
+
+    def __init__(self, width=None, low=None, whole=False, *, tall=None, like=None, names=None, dates=False, gaps=False):
+        self.width, self.low, self.whole, self.tall = width, low, whole, tall
+        self.like, self.names, self.dates, self.gaps = like, names, dates, gaps
         self.fair = {"fair": None}
         numbers = st.one_of(st.sampled_from(sorted(NUMBERS)), SCALES.map(lambda k: f"times 1e{k}"))
-        forms = st.sampled_from(sorted(FORMS))
+        forms = st.sampled_from(sorted([*FORMS, *FRAMES]))
         both = st.tuples(numbers, forms).map(", ".join)
         self.foul = st.one_of(numbers, numbers, forms, forms, both, st.sampled_from(sorted(WRONG)))
 
     def build(self, word, name, tall, wide):
         if word in WRONG:
             return WRONG[word]
-        width = wide if self.width is None else self.width
+        width, tall = wide if self.width is None else self.width, self.tall or tall
         X = rng_of(name, tall).normal(size=(tall, width) if width else tall)
         X = np.abs(X) % 1.0 if self.low is not None else X
         X = (np.arange(X.size) % 3).reshape(X.shape) if self.whole else X
@@ -269,11 +353,45 @@ class Points(Climate):
             elif step != "fair":
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
                     warnings.simplefilter("ignore")
-                    X = (NUMBERS[step] if step in NUMBERS else FORMS[step])(X)
+                    X = self._framed(X, step) if step in FRAMES else (NUMBERS | FORMS)[step](X)
         return X
 
+    def _framed(self, X, step):
+        if not 1 <= X.ndim <= 2 or not X.size:
+            return X
+        width = X.shape[1] if X.ndim == 2 else 1
+        names = self.names if self.names and len(self.names) == width else [f"c{j}" for j in range(width)]
+        return FRAMES[step](X, names)
 
-POINTS, FLAT, UNIT, LABELS = Points(), Points(width=0), Points(low=0.0), Points(width=0, whole=True)
+
+def holds(value, word=""):
+    """What is hidden in an input: the kinds among "a mask", "a date" and "a gap" that it holds."""
+    if callable(value):
+        return {
+            kind for kind, text in (("a mask", "masked"), ("a date", "dates"), ("a date", "durations")) if text in word
+        }
+    if isinstance(value, (list, tuple)):
+        return set().union(*map(holds, value))
+    if pandas is not None and isinstance(value, pandas.DataFrame):
+        return set().union(*(holds(value.iloc[:, j]) for j in range(value.shape[1])))
+    if isinstance(value, np.ma.MaskedArray):
+        return {"a mask"} if np.ma.getmaskarray(value).any() else holds(value.data)
+    if pandas is not None and isinstance(value, pandas.Series):
+        gap = {"a gap"} if value.isna().any() else set()
+        return gap | holds(value.array if value.dtype == object else np.asarray(value))
+    if (isinstance(value, np.ndarray) and value.dtype == object) or type(value).__name__ == "NumpyExtensionArray":
+        return set().union(*map(holds, np.asarray(value).ravel().tolist()))
+    array = np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else None
+    if isinstance(value, (datetime.date, datetime.timedelta)) or (array is not None and array.dtype.kind in "mM"):
+        return {"a date"}
+    if value is None or (array is not None and array.dtype.kind == "f" and np.isnan(array).any()):
+        return {"a gap"}
+    return set()
+
+
+POINTS, FLAT, UNIT, LABELS = Points(), Points(width=0), Points(low=0.0), Points(width=0, whole=True, dates=True)
+GAPPY, MEDIATOR = Points(gaps=True), Points(width=0, dates=True)
+OBJECTS = Points(width=0, whole=True, dates=True, gaps=True)
 NUMBER = Climate({"0.5": 0.5, "0.1": 0.1, "2": 2}, SINGLE, scaled=True)
 SHARE = Climate({"half": 0.5, "most": 0.9}, SINGLE | {"one": 1, "none": 0}, scaled=True)
 COUNT = Climate({"3": 3, "2": 2}, SINGLE)

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import equinox as eqx
+import matplotlib.pyplot as pyplot
 import numpy as np
 from climates import (
     COUNT,
@@ -16,10 +17,13 @@ from climates import (
     FLAT,
     FUNCTION,
     FUNCTIONS,
+    GAPPY,
     KERNEL,
     KERNELS,
     LABELS,
+    MEDIATOR,
     NUMBER,
+    OBJECTS,
     ODD_DISTRIBUTIONS,
     ODD_FUNCTIONS,
     ODD_KERNELS,
@@ -32,6 +36,7 @@ from climates import (
     UNIT,
     Climate,
     Points,
+    pandas,
     raises,
     rng_of,
     words,
@@ -43,6 +48,11 @@ import kernelbayes as kb
 WIDE = rng_of("good").normal(size=(12, 4))
 GOOD = WIDE[:, :2]
 K = kb.Gaussian(1.0)
+LIKE_X, LIKE_POINTS, LIKE_STATES = Points(like="X"), Points(like="points"), Points(like="states")
+PARAMETERS = Points(width=2, names=("a", "b"))
+LABELS_AS_NUMBERS, LIKE_LOCATIONS = Points(width=2), Points(width=2, like="locations")
+ONE_LIKE_X = Points(tall=1, like="X")
+TRUTH = Points(width=2, names=("s", "t"), gaps=True)
 ENTRIES = {}
 
 
@@ -70,18 +80,18 @@ def decoded(embedding):
 
 
 @entry
-def gaussian(X=POINTS, Y=POINTS, lengthscale=NUMBER):
+def gaussian(X=POINTS, Y=LIKE_X, lengthscale=NUMBER):
     kernel = kb.Gaussian(lengthscale)
     return kernel.gram(X, Y), kernel.diag(X), kernel.gram(X)
 
 
 @entry
-def laplace(X=POINTS, Y=POINTS, lengthscale=NUMBER):
+def laplace(X=POINTS, Y=LIKE_X, lengthscale=NUMBER):
     return kb.Laplace(lengthscale).gram(X, Y)
 
 
 @entry
-def matern(X=POINTS, Y=POINTS, lengthscale=NUMBER, nu=Climate({"3/2": 1.5, "5/2": 2.5}, SINGLE)):
+def matern(X=POINTS, Y=LIKE_X, lengthscale=NUMBER, nu=Climate({"3/2": 1.5, "5/2": 2.5}, SINGLE)):
     return kb.Matern(nu, lengthscale).gram(X, Y)
 
 
@@ -91,7 +101,7 @@ def rational_quadratic(X=POINTS, lengthscale=NUMBER, alpha=NUMBER):
 
 
 @entry
-def linear(X=POINTS, Y=POINTS, offset=NUMBER):
+def linear(X=POINTS, Y=LIKE_X, offset=NUMBER):
     return kb.Linear(offset).gram(X, Y), kb.Linear(offset).diag(X)
 
 
@@ -106,7 +116,7 @@ def infinite_polynomial(X=UNIT, alpha=NUMBER):
 
 
 @entry
-def brownian(X=UNIT, Y=UNIT, hurst=SHARE):
+def brownian(X=UNIT, Y=Points(low=0.0, like="X"), hurst=SHARE):
     return kb.Brownian(hurst).gram(X, Y), kb.Brownian(hurst).diag(X)
 
 
@@ -121,7 +131,7 @@ def delta(X=LABELS, Y=LABELS):
 
 
 @entry
-def histogram(X=UNIT, Y=UNIT):
+def histogram(X=UNIT, Y=Points(low=0.0, like="X")):
     return kb.HistogramIntersection().gram(X, Y)
 
 
@@ -131,13 +141,13 @@ def pyramid(X=Points(width=4, low=0.0), levels=Climate({"1": 1, "0": 0}, SINGLE)
 
 
 @entry
-def precomputed(matrix=Points(width=12), X=LABELS):
+def precomputed(matrix=Points(width=12), X=Points(width=0, whole=True)):
     matrix = matrix @ matrix.T if type(matrix) is np.ndarray and matrix.dtype == float and matrix.ndim == 2 else matrix
     return kb.PrecomputedKernel(matrix).gram(X)
 
 
 @entry
-def function_kernel(function=Climate({"equal": lambda a, b: float(np.all(a == b))}, OF_TWO, but=("class",)), X=LABELS):
+def function_kernel(function=Climate({"equal": lambda a, b: float(np.all(a == b))}, OF_TWO, but=("class",)), X=OBJECTS):
     return kb.FunctionKernel(function).gram(X)
 
 
@@ -151,7 +161,7 @@ def mapped(
 
 
 @entry
-def sets(X=POINTS, X__second=POINTS, base=KERNEL, lengthscale=NUMBER):
+def sets(X=POINTS, X__second=LIKE_X, base=KERNEL, lengthscale=NUMBER):
     pair = [P for P in (X, X__second) if not hasattr(P, "__next__")]
     return kb.SetKernel(base, lengthscale).gram(pair)
 
@@ -162,8 +172,8 @@ def kernel_algebra(X=POINTS, scale=NUMBER, column=Climate({"first": 0, "second":
 
 
 @entry
-def matmul(X=POINTS, Y=POINTS, V=POINTS, kernel=KERNEL):
-    return kernel.matmul(X, Y, V) if isinstance(kernel, kb.Kernel) else 0.0
+def matmul(X=POINTS, Y=LIKE_X, V=POINTS, kernel=KERNEL):
+    return (kernel if isinstance(kernel, kb.Kernel) else K).matmul(X, Y, V)
 
 
 @entry
@@ -172,12 +182,12 @@ def median_lengthscale(X=POINTS, per_column=FLAG):
 
 
 @entry
-def exact(X=POINTS, X__new=POINTS, kernel=KERNEL, tol=NUMBER):
+def exact(X=POINTS, X__new=LIKE_X, kernel=KERNEL, tol=NUMBER):
     return kb.Exact(tol).fit(kernel, X).transform(X__new)
 
 
 @entry
-def cholesky(X=POINTS, X__new=POINTS, kernel=KERNEL, rank=COUNT, tol=NUMBER):
+def cholesky(X=POINTS, X__new=LIKE_X, kernel=KERNEL, rank=COUNT, tol=NUMBER):
     return kb.IncompleteCholesky(rank, tol).fit(kernel, X).transform(X__new)
 
 
@@ -191,9 +201,7 @@ def subspace(
     tol=NUMBER,
     random_state=SEED,
 ):
-    return (
-        kb.Subspace(size, method, whiten, tol).fit(kernel, X, random_state=random_state).transform(GOOD[:, :1] * X[:1])
-    )
+    return kb.Subspace(size, method, whiten, tol).fit(kernel, X, random_state=random_state).transform(X)
 
 
 @entry
@@ -219,13 +227,13 @@ def embedding(points=POINTS, weights=FLAT, kernel=KERNEL, level=SHARE, q=SHARE):
 
 
 @entry
-def default_embedding(points=POINTS, X=POINTS, X__grid=POINTS, bandwidth=NUMBER):
+def default_embedding(points=POINTS, X=LIKE_POINTS, X__grid=LIKE_POINTS, bandwidth=NUMBER):
     found = kb.MeanEmbedding(points)
     return found(X), found.density(X__grid), found.density(X__grid, bandwidth), found.norm()
 
 
 @entry
-def density(points=POINTS, weights=FLAT, X=POINTS):
+def density(points=POINTS, weights=FLAT, X=LIKE_POINTS):
     return kb.MeanEmbedding(points, weights).density(X)
 
 
@@ -249,7 +257,7 @@ def modes(
 
 
 @entry
-def herding(points=POINTS, weights=FLAT, kernel=KERNEL, n=COUNT, candidates=POINTS, refine=COUNT, repeat=FLAG):
+def herding(points=POINTS, weights=FLAT, kernel=KERNEL, n=COUNT, candidates=LIKE_POINTS, refine=COUNT, repeat=FLAG):
     found = kb.MeanEmbedding(points, np.abs(weights) if isinstance(weights, np.ndarray) else weights, kernel)
     return found.herd(n, candidates, refine=refine, repeat=repeat).points
 
@@ -277,7 +285,7 @@ def subset(X=POINTS, Y=FLAT, n=COUNT, kernel=KERNEL, refine=COUNT):
 
 
 @entry
-def embedding_algebra(points=POINTS, points__other=POINTS, kernel=KERNEL, factor=NUMBER, f=FUNCTION):
+def embedding_algebra(points=POINTS, points__other=LIKE_POINTS, kernel=KERNEL, factor=NUMBER, f=FUNCTION):
     a, b = kb.MeanEmbedding(points, kernel=kernel), kb.MeanEmbedding(points__other, kernel=kernel)
     both = factor * a - b
     return a.inner(b), a.distance(b), both.norm(), a.expect(f), (a + b).normalise().weights
@@ -308,20 +316,20 @@ def embedded(distribution=DISTRIBUTION, kernel=KERNEL, n=COUNT, random_state=SEE
 @entry
 def mixed(
     components=Climate({"two": [stats.norm(), stats.norm(2.0)]}, DISTRIBUTIONS | ODD_DISTRIBUTIONS),
-    weights=FLAT,
+    weights=Points(width=0, tall=2),
     X=Points(width=1),
 ):
-    found = kb.Mixture(components, shares(weights[:2]) if isinstance(weights, (np.ndarray, list)) else weights)
+    found = kb.Mixture(components, shares(weights))
     return found.mean(), found.covariance(), found.density(X), found.sample(3, 0)
 
 
 @entry
-def mmd(X=POINTS, Y=POINTS, kernel=Climate(KERNELS, ODD_KERNELS), unbiased=FLAG):
+def mmd(X=POINTS, Y=LIKE_X, kernel=Climate(KERNELS, ODD_KERNELS), unbiased=FLAG):
     return kb.mmd(X, Y, kernel, unbiased=unbiased), kb.mmd(X, Y)
 
 
 @entry
-def mmd_test(X=POINTS, Y=POINTS, permutations=COUNT, random_state=SEED):
+def mmd_test(X=POINTS, Y=LIKE_X, permutations=COUNT, random_state=SEED):
     found = kb.mmd_test(X, Y, permutations=permutations, random_state=random_state)
     return found.statistic, found.pvalue, found.null
 
@@ -338,9 +346,9 @@ def hsic_test(X=POINTS, Y=POINTS, permutations=COUNT, random_state=SEED):
 
 
 @entry
-def covariance(X=POINTS, kernel=KERNEL, weights=FLAT, centred=FLAG, features=RECIPE, count=COUNT):
+def covariance(X=POINTS, X__new=LIKE_X, kernel=KERNEL, weights=FLAT, centred=FLAG, features=RECIPE, count=COUNT):
     found = kb.Covariance(X, kernel, weights=weights, centred=centred, features=features)
-    return found.norm(), found.eigenvalues(count), found.eigenfunctions(X, count)
+    return found.norm(), found.eigenvalues(count), found.eigenfunctions(X__new, count)
 
 
 def first(f):
@@ -351,11 +359,11 @@ def first(f):
 @entry
 def cross_covariance(X=POINTS, Y=POINTS, kernel_x=KERNEL, kernel_y=KERNEL, coefficients=FLAT, f=FUNCTION, g=FUNCTION):
     found = kb.CrossCovariance(X, Y, kernel_x, kernel_y, coefficients=coefficients)
-    return found.norm(), found.singular_values(), found.expect(first(f), first(g))
+    return found.norm(), found.singular_values(), found.expect(first(f), first(g)), found.apply(first(g)).weights
 
 
 @entry
-def conditional(X=POINTS, Y=FLAT, X__new=POINTS, kernel=KERNEL, reg=NUMBER, features=RECIPE, level=SHARE):
+def conditional(X=POINTS, Y=FLAT, X__new=LIKE_X, kernel=KERNEL, reg=NUMBER, features=RECIPE, level=SHARE):
     model = kb.ConditionalEmbedding(kernel, None, features, reg, random_state=0).fit(X, Y)
     return (
         model.predict(X__new),
@@ -376,19 +384,28 @@ def conditional_of_table(X=POINTS, Y=POINTS, f=FUNCTION, intercept=FLAG, random_
 
 
 @entry
-def conditional_chosen(X=POINTS, Y=FLAT, X__new=POINTS, learn=words("loo", "validation"), ard=FLAG):
+def conditional_chosen(X=POINTS, Y=FLAT, X__new=LIKE_X, learn=words("loo", "validation"), ard=FLAG):
     model = kb.ConditionalEmbedding(learn=learn, ard=ard, random_state=0).fit(X, Y)
     return model.predict(X__new), model.reg_, model.kernel_.lengthscale
 
 
 @entry
-def density_ratio(numerator=POINTS, denominator=POINTS, X=POINTS, kernel=KERNEL, reg=NUMBER, alpha=SHARE):
+def density_ratio(
+    numerator=Points(like="denominator"),
+    denominator=POINTS,
+    X=Points(like="denominator"),
+    kernel=KERNEL,
+    reg=NUMBER,
+    alpha=SHARE,
+):
     model = kb.DensityRatio(kernel, None, reg, alpha, random_state=0).fit(numerator, denominator)
     return model.predict(X), model.weights_, model.divergence()
 
 
 @entry
-def density_ratio_chosen(numerator=POINTS, denominator=POINTS, X=POINTS, random_state=SEED):
+def density_ratio_chosen(
+    numerator=Points(like="denominator"), denominator=POINTS, X=Points(like="denominator"), random_state=SEED
+):
     model = kb.DensityRatio(random_state=random_state).fit(numerator, denominator)
     return model.predict(X), model.weights_, model.divergence()
 
@@ -397,32 +414,33 @@ RULES = words("iw", "kbr", "kbr-a2", "kbr-b1", "subspace")
 
 
 @entry
-def bayes(X=POINTS, Z=POINTS, observed=POINTS, prior=POINTS, rule=RULES, kernel=KERNEL, reg=NUMBER, prior_reg=NUMBER):
+def bayes(
+    X=POINTS, Z=POINTS, observed=LIKE_X, prior=Points(like="Z"), rule=RULES, kernel=KERNEL, reg=NUMBER, prior_reg=NUMBER
+):
     model = kb.KernelBayesRule(rule, kernel, K, reg=reg, prior_reg=prior_reg, random_state=0).fit(X, Z)
     found = model.posterior(observed, prior)
     return found.mean(), found.interval(0.9)
 
 
 @entry
-def bayes_one(X=FLAT, Z=FLAT, observed=NUMBER, rule=RULES, alpha=SHARE, normalise=words("prior", "divide")):
-    model = kb.KernelBayesRule(
-        rule, K, K, reg=0.1, prior_reg=0.1, alpha=alpha if rule == "iw" else 0.0, normalise=normalise
-    )
+def bayes_one(X=FLAT, Z=FLAT, observed=NUMBER, alpha=SHARE, normalise=words("prior", "divide")):
+    model = kb.KernelBayesRule("iw", K, K, reg=0.1, prior_reg=0.1, alpha=alpha, normalise=normalise)
     found = model.fit(X, Z).posterior(observed, stats.norm())
     return found.mean(), found.std(), found.interval(0.9)
 
 
 @entry
-def bayes_chosen(x=POINTS, z=FLAT, observed=POINTS, prior=Climate(DISTRIBUTIONS, ODD_DISTRIBUTIONS)):
+def bayes_chosen(x=POINTS, z=FLAT, observed=Points(like="x"), prior=Climate(DISTRIBUTIONS, ODD_DISTRIBUTIONS)):
     found = kb.bayes_rule(prior, x, z, observed, random_state=0)
     return found.mean(), found.interval(0.9)
 
 
 @entry
 def bayes_filter(
-    observations=POINTS,
-    states=POINTS,
-    observations__new=POINTS,
+    observations=GAPPY,
+    states=GAPPY,
+    observations__new=Points(like="observations", gaps=True),
+    truth=Points(like="states", gaps=True),
     kernel=KERNEL,
     reg=NUMBER,
     prior_reg=NUMBER,
@@ -432,14 +450,25 @@ def bayes_filter(
         kernel=kernel, latent_kernel=K, reg=reg, prior_reg=prior_reg, transition_reg=0.1, tune=0, random_state=0
     ).fit(observations, states)
     track = model.filter(observations__new)
-    return track.mean(), track.interval(level), track.weights
+    smoothed = model.smooth(observations__new)
+    return track.mean(), track.interval(level), track.weights, track.score(truth, level).mse, smoothed.mean()
+
+
+@entry
+def bayes_filter_controlled(controls=GAPPY, controls__new=Points(like="controls"), initial=LIKE_STATES, states=GAPPY):
+    model = kb.KernelBayesFilter(
+        kernel=K, latent_kernel=K, control_kernel=K, reg=0.1, prior_reg=0.1, transition_reg=0.1, tune=0, random_state=0
+    ).fit(GOOD, states, controls)
+    track = model.filter(GOOD[: len(controls__new)], controls__new, initial=initial)
+    one = controls__new.iloc[0] if hasattr(controls__new, "iloc") else controls__new[0]
+    return track.mean(), model.step(GOOD[0], one).mean(), model.predict(1, controls__new[:1], start=initial).mean()
 
 
 @entry
 def bayes_filter_chosen(
-    observations=FLAT,
-    states=POINTS,
-    controls=FLAT,
+    observations=Points(width=0, gaps=True),
+    states=GAPPY,
+    controls=Points(width=0, gaps=True),
     steps=COUNT,
     tune=Climate({"0": 0}, {"nan": np.nan, "-1": -1, "text": "2"}),
 ):
@@ -448,13 +477,24 @@ def bayes_filter_chosen(
 
 
 @entry
-def stepwise(observation=Points(width=2), initial=POINTS, times=FLAT):
+def stepwise(
+    observation=Points(width=2, tall=1, gaps=True, names=("a", "b")),
+    initial=Points(width=2, names=("s", "t")),
+    times=Points(width=0, dates=True, gaps=True),
+):
     model = kb.KernelBayesFilter(
         kernel=K, latent_kernel=K, reg=0.1, prior_reg=0.1, transition_reg=0.1, tune=0, random_state=0
-    ).fit(GOOD, GOOD)
+    ).fit(framed(GOOD, "a", "b"), framed(GOOD, "s", "t"))
     one = observation[0] if isinstance(observation, (np.ndarray, list, tuple)) and len(observation) else observation
-    rows = np.sort(times) if isinstance(times, np.ndarray) and times.ndim == 1 else times
+    one = one.iloc[0] if hasattr(one, "iloc") and one.ndim == 2 else one
+    sortable = isinstance(times, np.ndarray) and times.ndim == 1 and times.dtype != object
+    rows = np.sort(times) if sortable else times
     return model.reset(initial).step(one).mean(), model.filter(GOOD[: np.size(times)], times=rows).mean()
+
+
+def framed(X, *names):
+    """A data frame, where there are any."""
+    return X if pandas is None else pandas.DataFrame(X, columns=list(names))
 
 
 def drift(rng, states):
@@ -463,9 +503,10 @@ def drift(rng, states):
 
 @entry
 def monte_carlo_filter(
-    observations=POINTS,
-    states=POINTS,
-    observations__new=POINTS,
+    observations=GAPPY,
+    states=GAPPY,
+    observations__new=Points(like="observations", gaps=True),
+    initial=LIKE_STATES,
     transition=Climate({"drift": drift}, OF_TWO),
     particles=COUNT,
     herded=COUNT,
@@ -482,12 +523,12 @@ def monte_carlo_filter(
         tune=0,
         random_state=0,
     )
-    return model.fit(observations, states).filter(observations__new).mean()
+    return model.fit(observations, states).filter(observations__new, initial=initial).mean()
 
 
 @entry
-def track(points=POINTS, weights=Points(width=12), level=SHARE, truth=POINTS, q=SHARE, n=COUNT):
-    found = kb.Track(points, shares(weights), K)
+def track(points=Points(width=2), weights=Points(width=12), level=SHARE, truth=TRUTH, q=SHARE, n=COUNT, times=OBJECTS):
+    found = kb.Track(points, shares(weights), K, times=times, names=("s", "t"))
     score = found.score(truth, level)
     return (
         found.mean(),
@@ -501,10 +542,18 @@ def track(points=POINTS, weights=Points(width=12), level=SHARE, truth=POINTS, q=
 
 
 @entry
-def prior(theta=POINTS, z=POINTS, n=COUNT, kind=words("halton", "sobol", "random"), random_state=SEED):
+def prior(theta=PARAMETERS, z=PARAMETERS, n=COUNT, kind=words("halton", "sobol", "random"), random_state=SEED):
     found = kb.Prior(a=stats.norm(), b=(-10.0, 10.0))
     inside = found.contains(theta)
-    return found.density(theta), found.from_gaussian(z), found.design(n, kind), found.sample(n, random_state), inside
+    found.log_density(theta[:1])
+    return (
+        found.density(theta),
+        found.to_gaussian(theta),
+        found.from_gaussian(z),
+        found.design(n, kind),
+        found.sample(n, random_state),
+        inside,
+    )
 
 
 @entry
@@ -527,18 +576,13 @@ PRIOR = kb.Prior(a=stats.norm(0, 3), b=stats.norm(0, 3))
 
 @entry
 def infer(
-    parameters=Points(width=2),
-    outputs=POINTS,
+    parameters=PARAMETERS,
+    outputs=Points(width=0, gaps=True),
     observed=NUMBER,
     method=words("kelfi", "dme", "kbr", "k-abc", "rejection"),
     epsilon=NUMBER,
     random_state=SEED,
 ):
-    outputs = (
-        np.asarray(outputs)[:, 0]
-        if isinstance(outputs, np.ndarray) and outputs.ndim == 2 and outputs.shape[1]
-        else outputs
-    )
     settings = {
         "kelfi": dict(learn=None, epsilon=epsilon, lengthscale=1.0, reg=0.01),
         "rejection": dict(epsilon=epsilon),
@@ -555,6 +599,76 @@ def infer(
         **extra,
     )
     return found.mean(), found.std(), found.interval(0.9), found.sample(5, 0), found.density([[0.0, 0.0]])
+
+
+ONE = {"s": 0.3, "t": -0.2}
+ROWS = {"named": ONE, "named in another order": dict(reversed(ONE.items()))}
+ODD_ROWS = {
+    "lacks one": {"s": 0.3},
+    "other names": {"u": 0.3, "v": 0.2},
+    "masked": np.ma.masked_array([1.0, 2.0], [1, 0]),
+}
+ODD_ROWS |= {
+    "masked in a dict": {"s": np.ma.masked, "t": 1.0},
+    "date in a dict": {"s": np.datetime64("2026"), "t": 1.0},
+}
+if pandas is not None:
+    ROWS |= {"series": pandas.Series(ONE), "series in another order": pandas.Series(ONE)[["t", "s"]]}
+    ROWS |= {"one row": pandas.DataFrame([ONE]), "one row in another order": pandas.DataFrame([ONE])[["t", "s"]]}
+
+
+@entry
+def infer_by_name(
+    parameters=PARAMETERS,
+    outputs=Points(width=2, names=("s", "t"), gaps=True),
+    observed=Climate(ROWS, ODD_ROWS),
+    theta=PARAMETERS,
+):
+    found = kb.infer(
+        prior=PRIOR,
+        observed=observed,
+        method="rejection",
+        parameters=parameters,
+        outputs=outputs,
+        statistics=None if isinstance(outputs, dict) or hasattr(outputs, "columns") else ("s", "t"),
+        epsilon=2.0,
+        random_state=0,
+    )
+    check = found.predictive(4, simulator=lambda a, b: {"t": b, "s": a}, random_state=0) if names_of(outputs) else None
+    tails = {} if check is None else dict(zip(check.statistics, check.tail, strict=True))
+    return found.mean(), found.density(theta), tails
+
+
+def names_of(table):
+    return set(getattr(table, "columns", ())) == {"s", "t"}
+
+
+@entry
+def fields(
+    observed=Points(width=0), outputs=Points(width=12, gaps=True), locations=LABELS_AS_NUMBERS, simulated=LIKE_LOCATIONS
+):
+    kernel = kb.lfi.SpatioTemporalEpsilon(locations, simulated, lengthscale=1.0, amplitude=1.0, noise=0.1)
+    found = kb.infer(
+        prior=PRIOR,
+        observed=observed,
+        parameters=GOOD[: len(outputs)],
+        outputs=outputs,
+        method="rejection",
+        epsilon=1e3,
+        epsilon_kernel=kernel,
+        random_state=0,
+    )
+    return found.mean()
+
+
+@entry
+def calibrated(parameters=Points(width=2, names=("a", "b")), replicates=Climate({"20": 20}, SINGLE), level=SHARE):
+    more = np.concatenate([GOOD, 0.5 * GOOD + 0.1])
+    found = kb.infer(
+        prior=PRIOR, observed=0.2, parameters=more, outputs=more.sum(1), method="rejection", epsilon=2.0, random_state=0
+    )
+    calibration = kb.calibrate(found, replicates)
+    return calibration.coverage(level), calibration.coverage_band(level), found.density(parameters), calibration.ranks
 
 
 @entry
@@ -606,6 +720,11 @@ def simulate(
             "None from f": lambda theta: None,
             "raises": raises,
             "text from f": lambda t: "a",
+            "masked from f": lambda t: np.ma.masked_array([1.0, 2.0], mask=[True, False]),
+            "masked in a dict from f": lambda t: {"a": np.ma.masked, "b": 1.0},
+            "dates from f": lambda t: np.datetime64("2026-01-01"),
+            "durations from f": lambda t: np.array([np.timedelta64(5, "s"), 1.0], dtype=object),
+            "dates in a dict from f": lambda t: {"a": 1.0, "b": np.datetime64("2026-01-01")},
         },
     ),
     parameters=POINTS,
@@ -627,7 +746,7 @@ def simulate(
 
 
 @entry
-def classifier(X=POINTS, y=LABELS, X__new=POINTS, kernel=KERNEL, reg=NUMBER, sample_weight=FLAT):
+def classifier(X=POINTS, y=LABELS, X__new=LIKE_X, kernel=KERNEL, reg=NUMBER, sample_weight=FLAT):
     heavy = (
         np.abs(sample_weight)
         if isinstance(sample_weight, np.ndarray) and sample_weight.dtype == float
@@ -635,6 +754,29 @@ def classifier(X=POINTS, y=LABELS, X__new=POINTS, kernel=KERNEL, reg=NUMBER, sam
     )
     model = kb.ConditionalEmbeddingClassifier(kernel, reg=reg, random_state=0).fit(X, y, heavy)
     return model.predict_proba(X__new), model.decision_probabilities(X__new), model.entropy(X__new)
+
+
+@entry
+def classifier_in_chunks(X=POINTS, y=LABELS, X__new=LIKE_X, y__new=LABELS, sample_weight=FLAT):
+    heavy = np.abs(sample_weight) if isinstance(sample_weight, np.ndarray) else sample_weight
+    model = kb.ConditionalEmbeddingClassifier(K, kb.Subspace(4), reg=0.1, random_state=0)
+    model.partial_fit(X, y, [0, 1, 2], heavy).partial_fit(X__new, y__new)
+    return model.predict_log_proba(X__new)
+
+
+@entry
+def conditional_on_mixed_columns(X=POINTS, X__new=LIKE_X, Y=FLAT, x=ONE_LIKE_X, q=SHARE):
+    kernel = K.on(0) * kb.Delta().on(1) + 0.5 * K.on(0)
+    model = kb.ConditionalEmbedding(kernel, reg=0.1, random_state=0).fit(X, Y)
+    one = x.iloc[0] if hasattr(x, "iloc") and x.ndim == 2 else x[:1]
+    return model.predict(X__new), model.quantile(X__new, q), model.embed(one).weights
+
+
+@entry
+def chained(X=POINTS, Y=FLAT, points=LIKE_X, order=words("second", "third")):
+    model = kb.ConditionalEmbedding(K, reg=0.1, random_state=0).fit(X, Y)
+    prior = kb.MeanEmbedding(points, kernel=K)
+    return model.chain(prior, order).norm(), model.push(prior).weights
 
 
 @entry
@@ -663,30 +805,44 @@ def classifier_network(
 
 @entry
 def task_gp(
-    X=POINTS, Y=FLAT, Y_task=FLAT, z_task=FLAT, X__new=POINTS, kernel=KERNEL, noise=NUMBER, mediator_noise=NUMBER
+    X=POINTS,
+    Y=MEDIATOR,
+    Y_task=MEDIATOR,
+    z_task=FLAT,
+    X__new=LIKE_X,
+    kernel=KERNEL,
+    noise=NUMBER,
+    mediator_noise=NUMBER,
 ):
     model = kb.TaskTransformedGP(kernel, K, noise=noise, mediator_noise=mediator_noise, learn=None, random_state=0)
     mean, std = model.fit(X, Y, Y_task, z_task).predict(X__new, return_std=True)
-    return mean, std, model.sample(X__new, 2, 0), model.left_out()
+    return mean, std, model.sample(X__new, 2, 0), model.left_out(), model.mediation(X__new)
 
 
 @entry
-def task_gp_chosen(X=POINTS, Y=FLAT, Y_task=FLAT, z_task=FLAT, n=COUNT):
+def task_gp_chosen(X=POINTS, Y=MEDIATOR, Y_task=MEDIATOR, z_task=FLAT, n=COUNT):
     model = kb.TaskTransformedGP(random_state=0).fit(X, Y, Y_task, z_task)
     return model.predict(WIDE[:, : model.X_.shape[1]], return_std=True), model.sample(model.X_, n, 0)
 
 
 @entry
 def deconditional(
-    X=POINTS, Y=FLAT, Y_task=FLAT, z_task=FLAT, X__new=POINTS, kernel=KERNEL, reg=NUMBER, task_reg=NUMBER
+    X=POINTS, Y=MEDIATOR, Y_task=MEDIATOR, z_task=FLAT, X__new=LIKE_X, kernel=KERNEL, reg=NUMBER, task_reg=NUMBER
 ):
     model = kb.DeconditionalEmbedding(kernel, K, reg=reg, task_reg=task_reg, learn=None, random_state=0)
     model = model.fit(X, Y, Y_task, z_task)
-    return model.predict(X__new), model.weights(X__new)
+    return model.predict(X__new), model.weights(X__new), model.embed(X__new[:1]).mean(), model.mediation(X__new)
 
 
 @entry
-def sparse(X=POINTS, y=FLAT, X__new=POINTS, points=COUNT, kernel=KERNEL, noise=NUMBER, spread=NUMBER):
+def mediated_by_tables(X=POINTS, Y=Points(dates=True), Y_task=Points(like="Y", dates=True), x=ONE_LIKE_X):
+    model = kb.DeconditionalEmbedding(K, K, reg=0.1, task_reg=0.1, learn=None).fit(X, Y, Y_task)
+    one = x.iloc[0] if hasattr(x, "iloc") and x.ndim == 2 else x[0]
+    return model.embed(one).weights
+
+
+@entry
+def sparse(X=POINTS, y=FLAT, X__new=LIKE_X, points=COUNT, kernel=KERNEL, noise=NUMBER, spread=NUMBER):
     model = kb.SparseRegression(points, kernel, noise, spread=spread, learn=None, random_state=0).fit(X, y)
     return model.predict(X__new, return_std=True), model.sample(X__new, 2, 0)
 
@@ -722,10 +878,10 @@ def quadrature(
 
 
 @entry
-def quadrature_at(distribution=POINTS, nodes=POINTS, kernel=KERNEL, reg=NUMBER, f=FLAT):
+def quadrature_at(distribution=POINTS, nodes=Points(like="distribution"), kernel=KERNEL, reg=NUMBER, f=FLAT):
     f = GOOD[:, 0] if isinstance(f, type) else f  # a class may be called, as a function is
     rule = kb.quadrature(kernel, distribution, nodes=nodes, reg=reg)
-    return rule.weights, rule.worst_case_error, rule.integrate(f)
+    return rule.weights, rule.worst_case_error, rule.integrate(f), rule.scale(f), rule.keep([0]).points
 
 
 @entry
@@ -758,11 +914,13 @@ def mercer(
 
 
 @entry
-def sampled_spectrum(kernel=KERNEL, points=POINTS, weights=FLAT, n=COUNT, reg=NUMBER, kind=words("projection")):
+def sampled_spectrum(
+    kernel=KERNEL, points=POINTS, X=LIKE_POINTS, weights=FLAT, n=COUNT, reg=NUMBER, kind=words("projection")
+):
     heavy = np.abs(weights) if isinstance(weights, np.ndarray) and weights.dtype == float else weights
     found = kb.integration.SampledSpectrum(kernel, points, heavy, random_state=0)
     return (
-        found.leverage(points, reg),
+        found.leverage(X, reg),
         found.sample_dpp(n, kind=kind, random_state=0),
         found.sample_leverage(n, reg, random_state=0),
     )
@@ -848,7 +1006,7 @@ def loaded(
 
 @entry
 def learned_features(
-    X=POINTS, Z=POINTS, features=COUNT, reg=NUMBER, epochs=COUNT, learning_rate=NUMBER, validation=SHARE
+    X=POINTS, X__new=LIKE_X, Z=POINTS, features=COUNT, reg=NUMBER, epochs=COUNT, learning_rate=NUMBER, validation=SHARE
 ):
     found = kb.learn_features(
         X,
@@ -861,4 +1019,24 @@ def learned_features(
         progress=False,
         random_state=0,
     )
-    return list(found.history.values()), found.fit(found.kernel, X).transform(X)
+    return list(found.history.values()), found.fit(found.kernel, X).transform(X__new)
+
+
+@entry
+def plots(X=Points(width=2), X__new=Points(width=2, like="X"), y=LABELS, truth=PARAMETERS, x=Points(width=2, like="X")):
+    model = kb.ConditionalEmbeddingClassifier(K, reg=0.1, learn=None).fit(X, y)
+    gp = kb.TaskTransformedGP(K, K, noise=0.1, mediator_noise=0.1, learn=None).fit(
+        X, GOOD[:, 0], GOOD[:, 0], GOOD[:, 1]
+    )
+    posterior = kb.infer(
+        prior=PRIOR, observed=0.2, parameters=GOOD, outputs=GOOD.sum(1), method="rejection", epsilon=2.0
+    )
+    track = kb.Track(GOOD, np.full((12, 12), 1 / 12), K, names=("a", "b"))
+    model.plot_map(X__new, y, resolution=4)
+    model.plot_calibration(X__new, y)
+    posterior.plot(truth[:1])
+    track.plot(truth)
+    figure = gp.plot(x, resolution=4)
+    limits = figure.axes[0].get_xlim()
+    pyplot.close("all")
+    return limits

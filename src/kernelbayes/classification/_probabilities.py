@@ -31,7 +31,8 @@ def checked_labels(y: Any) -> Array:
             found = " and ".join(sorted(kind.__name__ for kind in kinds))
             raise ValueError(f"y mixes labels of different types, {found}, which cannot be put in order")
         y = np.array(y.tolist())
-    check_classification_targets(y)
+    with np.errstate(invalid="ignore"):  # labels that are large numbers are tried as whole ones
+        check_classification_targets(y)
     return y
 
 

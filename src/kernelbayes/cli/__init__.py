@@ -21,6 +21,7 @@ _HELP = {
     "regress": "find f(x) from a CSV file with x and y and another with y and z",
     "infer": "find the parameters of a simulator from an observation",
     "integrate": "find the mean of a function over uncertain inputs",
+    "store": "check a file of runs for damage, or repair it",
 }
 # Their modules, and all that these import, are loaded for the one that is asked for: nobody waits for the others.
 _JOBS = Catalogue(__name__, {name: f"_{name}" for name in _HELP})

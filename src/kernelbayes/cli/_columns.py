@@ -79,10 +79,10 @@ def roles_of(arguments: argparse.Namespace, tables: list[Table]) -> Roles:
 def _shared(free: list[str], tables: list[Table], taken: Container[str]) -> list[str]:
     """Columns with numbers that all tables have, and that are not empty in any."""
     first, others = tables[0], tables[1:]
-    found = [name for name in free if first.is_numeric(name) and all(name in table.names for table in others)]
+    found = [name for name in free if first.is_numeric(name) and all(name in table.columns for table in others)]
     for one, other in itertools.permutations(tables, 2):
         for name in one.names:
-            if name not in other.names and name not in taken and one.is_numeric(name):
+            if name not in other.columns and name not in taken and one.is_numeric(name):
                 print(f"note    {name} is in {one.source} only, and is not used")
     empty = [name for name in found if any(table.is_empty(name) for table in others)]
     for name in empty:
@@ -96,7 +96,7 @@ def _shared(free: list[str], tables: list[Table], taken: Container[str]) -> list
 
 def clock(tables: list[Table], taken: Container[str]) -> str | None:
     """A column that is called like a time in all tables and plays no other part."""
-    everywhere = (name for name in tables[0].names if all(name in table.names for table in tables[1:]))
+    everywhere = (name for name in tables[0].names if all(name in table.columns for table in tables[1:]))
     return next((name for name in everywhere if name.lower() in _CLOCKS and name not in taken), None)
 
 

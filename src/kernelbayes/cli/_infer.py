@@ -15,6 +15,7 @@ from .._summary import Summary
 from .._table import read_table
 from ..lfi import METHODS, ParameterPosterior, Prior, infer
 from ..simulation import Runs, SimulationError, open_runs, simulate
+from ..simulation._simulate import store_path
 from ._columns import counted
 from ._files import folder, tell_written
 from ._imported import imported
@@ -140,7 +141,7 @@ def _check_truth(truth: dict[str, float] | None, prior: Prior) -> None:
 def _from_simulator(
     simulator: Callable[..., Any], prior: Prior, observation: Observation, arguments: argparse.Namespace
 ) -> ParameterPosterior:
-    options = {"executor": arguments.workers, "timeout": arguments.timeout, "store": arguments.store}
+    options = {"executor": arguments.workers, "timeout": arguments.timeout, "store": store_path(arguments.store)}
     first = _first_runs(simulator, prior, options, arguments.seed)
     how = observation.as_returned(first.statistics, first.outputs.shape[1:])
     counts = {"simulations": arguments.simulations, "more": arguments.more, "rounds": arguments.rounds}

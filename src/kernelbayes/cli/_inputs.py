@@ -124,7 +124,7 @@ def default_inputs(train: Table, test: Table | None, taken: Sequence[str]) -> tu
 
 def _reason_against(train: Table, test: Table | None, name: str) -> str | None:
     """Why a column is no input unless asked for."""
-    if test is not None and name not in test.names:
+    if test is not None and name not in test.columns:
         return f"is not in {test.source}"
     for table in (train, test) if test is not None else (train,):
         if table.is_empty(name):

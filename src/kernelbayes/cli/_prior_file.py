@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..lfi import Prior
+from ..lfi._blocks import median_of, scipy_family
 from ._refusal import Refusal
 
 # What people call some distributions, and what scipy.stats calls them.
@@ -33,6 +34,8 @@ _CALLED = {
     "half-normal": "halfnorm",
     "log-uniform": "loguniform",
 }
+# A longer file takes more than a moment to read, and holds more parameters than can be inferred.
+_MOST_BYTES = 500_000
 # Distributions whose ends may be called low and high.
 _BOUNDED = ("uniform", "loguniform", "reciprocal")
 
@@ -58,13 +61,18 @@ def _distributions(path: str) -> dict[str, Any]:
 
 def _parameters(path: str) -> dict[str, Any]:
     try:
+        size = Path(path).stat().st_size
+        if size > _MOST_BYTES:
+            raise Refusal(f"{path} has {size:,} bytes; a prior file of more than {_MOST_BYTES:,} is not read")
         content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise Refusal(f"there is no file {path}") from None
     except OSError as reason:
         raise Refusal(f"cannot read {path}: {reason.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+    except ValueError as reason:  # also of numbers too long to be read
         raise Refusal(f"{path} is not TOML: {reason}") from None
+    except RecursionError:
+        raise Refusal(f"{path} is nested too deeply for a prior") from None
     given = content.get("parameters")
     if not isinstance(given, dict) or not given:
         found = f"; it has {', '.join(content)}{_meant(content, ['parameters'])}" if content else ""
@@ -87,7 +95,7 @@ def _distribution(entry: Any, where: str) -> Any:
     if isinstance(entry, list):
         return _bounds(entry, where)
     if not isinstance(entry, dict):
-        raise Refusal(f"{where}: a table with a distribution, or [low, high], was wanted, got {entry!r}")
+        raise Refusal(f"{where}: a table with a distribution, or [low, high], was wanted, got {_brief(entry)}")
     if "bounds" in entry:
         others = [key for key in entry if key != "bounds" and (key, entry[key]) != ("distribution", "uniform")]
         if others:
@@ -106,7 +114,7 @@ def _distribution(entry: Any, where: str) -> Any:
 
 def _bounds(value: Any, where: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
-        raise Refusal(f"{where}: bounds must be two numbers such as [0, 5], got {value!r}")
+        raise Refusal(f"{where}: bounds must be two numbers such as [0, 5], got {_brief(value)}")
     low, high = (_number(v, "bounds", where) for v in value)
     if not low < high:
         raise Refusal(f"{where}: bounds must rise, got [{low:g}, {high:g}]")
@@ -117,14 +125,14 @@ def _family(name: Any, where: str) -> Any:
     from scipy import stats  # slow to import
 
     if not isinstance(name, str):
-        raise Refusal(f"{where}: distribution must be a name in quotes, got {name!r}")
-    found = getattr(stats, name, None)
-    if isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
+        raise Refusal(f"{where}: distribution must be a name in quotes, got {_brief(name)}")
+    found = scipy_family(name)
+    if found is not None:
         return found
-    known = [k for k in dir(stats) if isinstance(getattr(stats, k), (stats.rv_continuous, stats.rv_discrete))]
+    known = [k for k in vars(stats) if scipy_family(k) is not None]
     usual = _CALLED.get(name.lower().replace(" ", "-").replace("_", "-"))
     hint = _meant([usual or name], known)
-    raise Refusal(f"{where}: scipy.stats has no distribution {name!r}{hint}")
+    raise Refusal(f"{where}: scipy.stats has no distribution {_brief(name)}{hint}")
 
 
 def _shapes(family: Any) -> list[str]:
@@ -141,10 +149,18 @@ def _refuse_unknown(family: Any, keys: list[str], where: str) -> None:
 
 
 def _number(value: Any, key: str, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        quoted = " in quotes" if isinstance(value, str) else ""
-        raise Refusal(f"{where}: {key} must be a number, got {value!r}{quoted}")
-    return float(value)
+    try:
+        if not isinstance(value, (bool, str)) and isinstance(value, (int, float)) and math.isfinite(value):
+            return float(value)
+    except OverflowError:  # a whole number that no float can hold
+        raise Refusal(f"{where}: {key} is too large, a number of {len(str(value)):,} digits") from None
+    quoted = " in quotes" if isinstance(value, str) else ""
+    raise Refusal(f"{where}: {key} must be a number, got {_brief(value)}{quoted}")
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}..."
 
 
 def _without_ends(family: str, numbers: dict[str, float], where: str) -> dict[str, float]:
@@ -166,7 +182,11 @@ def _frozen(family: Any, numbers: dict[str, float], where: str) -> Any:
     if missing:
         raise Refusal(f"{where}: {family.name} needs {', '.join(missing)}")
     frozen = family(**numbers)
-    if not math.isfinite(frozen.ppf(0.5)):
+    try:
+        median = median_of(frozen)
+    except ValueError as reason:
+        raise Refusal(f"{where}: {reason}") from None
+    if not math.isfinite(median):
         shown = ", ".join(f"{key} = {value:g}" for key, value in numbers.items())
         raise Refusal(f"{where}: {family.name} does not exist for {shown}")
     return frozen

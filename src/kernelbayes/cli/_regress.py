@@ -181,14 +181,16 @@ def _roles(pairs: Table, task: Table, arguments: argparse.Namespace) -> Roles:
     """The part of each column, as asked or by default."""
     mediator, inputs, targets = (getattr(arguments, part) or [] for part in ("mediator", "inputs", "targets"))
     _check_named(pairs, task, {"--mediator": mediator, "--inputs": inputs, "--targets": targets})
-    shared = [name for name in pairs.names if name in task.names and name not in inputs + targets]
+    asked = {*inputs, *targets}
+    shared = [name for name in pairs.names if name in task.columns and name not in asked]
     if not mediator and not shared:
         raise Refusal(
             f"{pairs.source} ({listed(pairs.names)}) and {task.source} ({listed(task.names)}) share no column, but the "
             "mediator must be in both" + _alike(pairs, task)
         )
     mediator = mediator or _without_numbers_of_rows(shared, [pairs, task], "--mediator")
-    ours, theirs = ([name for name in table.names if name not in shared + mediator] for table in (pairs, task))
+    both = {*shared, *mediator}
+    ours, theirs = ([name for name in table.names if name not in both] for table in (pairs, task))
     inputs = inputs or _without_numbers_of_rows([name for name in ours if name not in targets], [pairs], "--inputs")
     targets = targets or _without_numbers_of_rows([name for name in theirs if name not in inputs], [task], "--targets")
     for found, table, option in ((inputs, pairs, "--inputs"), (targets, task, "--targets")):
@@ -201,7 +203,8 @@ def _roles(pairs: Table, task: Table, arguments: argparse.Namespace) -> Roles:
 
 def _alike(pairs: Table, task: Table) -> str:
     """What to say of columns that would be shared if they were spelled alike."""
-    both = ((ours, theirs) for ours in pairs.names for theirs in task.names if ours.lower() == theirs.lower())
+    lower = {theirs.lower(): theirs for theirs in reversed(task.names)}
+    both = ((ours, lower[ours.lower()]) for ours in pairs.names if ours.lower() in lower)
     return next((f"; spell {ours!r} and {theirs!r} alike if they are one" for ours, theirs in both), "")
 
 
@@ -266,6 +269,7 @@ def _loaded(path: str) -> Any:
     warn_apart(model.Y_, model.Y_task_)  # this and more was said when it was learned
     model._warn_unmediated()
     model._warn_narrow()
+    model._warn_untold()
     return model
 
 
@@ -349,7 +353,7 @@ def _apply(model: Any, roles: Roles, new: New, out: Path | None) -> None:
 def _report(table: Table, roles: Roles, mean: Array, guess: Array) -> None:
     """How far predictions are from targets that the table happens to have: all, and those that are no guesses."""
     for j, name in enumerate(roles.targets):
-        if name not in table.names or not table.is_numeric(name):
+        if name not in table.columns or not table.is_numeric(name):
             continue
         truth = table.numbers([name], gaps="allow")[:, 0]
         judged = ~np.isnan(truth)

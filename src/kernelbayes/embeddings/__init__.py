@@ -3,12 +3,14 @@
 from ._analytic import AnalyticEmbedding, embed
 from ._decode import quantiles, tails
 from ._health import Health, PosteriorWarning, Reach, Surroundings, share_seen, tell_outside
-from ._mean import Embedding, MeanEmbedding, evaluate_function
+from ._mean import Embedding, MeanEmbedding
+from ._moments import deviations
 from ._operators import Covariance, CrossCovariance
 from ._permutation import TestResult, hsic, hsic_test, mmd, mmd_test
 from ._posterior import Posterior, Posteriors
-from ._reading import Weighted, mean_coordinates, read_weighted
+from ._reading import Weighted, mean_coordinates, read_weighted, sample_in_order
 from ._sampling import herd_subset, resample
+from ._weighted import evaluate_function, probabilities, vectors_of
 
 __all__ = [
     "AnalyticEmbedding",
@@ -24,6 +26,7 @@ __all__ = [
     "Surroundings",
     "TestResult",
     "Weighted",
+    "deviations",
     "embed",
     "evaluate_function",
     "herd_subset",
@@ -32,10 +35,13 @@ __all__ = [
     "mean_coordinates",
     "mmd",
     "mmd_test",
+    "probabilities",
     "quantiles",
     "read_weighted",
     "resample",
+    "sample_in_order",
     "share_seen",
     "tails",
     "tell_outside",
+    "vectors_of",
 ]

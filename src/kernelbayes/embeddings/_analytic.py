@@ -14,8 +14,8 @@ from ..kernels import Kernel, check_kernel
 from ..kernels._distributions import Distribution, NoClosedFormError, read_distribution
 from ..kernels._integrals import double_integral, mean_integral
 from . import _exact
-from ._mean import Embedding, MeanEmbedding, evaluate_function
-from ._weighted import box_of, levels_of, tails
+from ._mean import Embedding, MeanEmbedding
+from ._weighted import box_of, evaluate_function, levels_of, probabilities, tails
 
 
 class AnalyticEmbedding(Embedding):
@@ -84,10 +84,17 @@ class AnalyticEmbedding(Embedding):
         out = _exact.cdf(self.distribution, at)
         return out[0] if np.ndim(x) == 0 else out
 
-    def prob(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> float:
-        """The mass of the box `lower < x <= upper`, or of a half space where one of them is left out.
+    def prob(
+        self,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        *,
+        event: Callable[[Array], ArrayLike] | None = None,
+    ) -> Any:
+        """The mass of the box `lower < x <= upper`, or of a half space where one of them is left out; or of an event.
 
-        Exact, but for the box of a correlated normal, which SciPy integrates to about five digits.
+        Exact, but for the box of a correlated normal, which SciPy integrates to about five digits, and for an event, a
+        function that is True or False at points (n, d), which is counted by quasi-Monte Carlo as in `expect`.
 
         Example:
             >>> import kernelbayes as kb
@@ -96,6 +103,9 @@ class AnalyticEmbedding(Embedding):
             >>> quarter.prob(lower=0.0)
             0.25
         """
+        if event is not None:
+            points, weights = _exact.nodes(self.distribution)
+            return probabilities(points, weights[None], lower, upper, event)[0]
         return _exact.probability(self.distribution, *box_of(lower, upper, self.distribution.dimension))
 
     def quantile(self, q: ArrayLike) -> Array:
@@ -147,11 +157,11 @@ def embed(
         >>> kb.embed(stats.uniform(0, 1), kb.Brownian()).norm() ** 2  # the integral of min(x, y) over the unit square
         0.33333333333333...
     """
+    count, rng = _check.count(n, "n", at_least=2), _check.generator(random_state)
     try:
         return AnalyticEmbedding(distribution, kernel)
     except NoClosedFormError as reason:
-        count = _check.count(n, "n", at_least=2)
-        points = _draw(distribution, count, _check.generator(random_state))
+        points = _draw(distribution, count, rng)
         embedding = MeanEmbedding(points, kernel=kernel)
         spread = float(kernel._diag(embedding.points).mean()) - embedding._inner(embedding)
         warn_user(

@@ -6,6 +6,7 @@ case of one row of weights of the functions in `_weighted`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,10 @@ from ..kernels import Gaussian, Kernel, matmul
 from ..kernels._distributions import Mixture
 from ._mixture import fit
 from ._modes import heaviest_point, nearest_point
+from ._moments import covariances, deviations, means, moments
 from ._smoothing import bandwidths
 from ._weighted import (
-    covariances,
     cumulated,
-    means,
     negative_masses,
     probabilities,
     quantiles,
@@ -43,16 +43,33 @@ class Decoding:
         return means(X, w[None])[0]
 
     def cov(self) -> Array:
-        """The covariance (d, d). Negative weights can make it indefinite."""
+        """The covariance (d, d), with the squares of `std()` on its diagonal.
+
+        Where weights are negative the correlations too come from rising distribution functions, of sums of the columns, so
+        that no direction has a negative variance; `expect` gives the plain weighted sum of products.
+        """
         X, w = self._vectors()
         return covariances(X, w[None])[0]
 
     def std(self) -> Array:
-        """Standard deviations (d,) of the columns; zero where negative weights leave a negative variance."""
-        return np.sqrt(np.maximum(np.diagonal(self.cov()), 0.0))
+        """Standard deviations (d,): root mean square distances from `mean()`.
+
+        Where weights are negative they are those of the rising distribution function, from which `interval` is read off
+        too: the weighted sum of squares may then be zero or less for a distribution as wide as any.
+
+        Example:
+            >>> import kernelbayes as kb
+            >>> kb.MeanEmbedding([0.0, 1.0, 2.0, 3.0], [-0.4, 0.9, 0.9, -0.4], kb.Gaussian()).std()
+            array([0.5])
+        """
+        X, w = self._vectors()
+        return deviations(X, w[None])[0]
 
     def moment(self, order: int, central: bool = False) -> Array:
         """The moment E[x^order] of each column (d,); about the mean if `central`.
+
+        The first is `mean()`. Higher ones are those of the rising distribution function where weights are negative, so that
+        even ones never are; `expect` gives plain weighted sums.
 
         Example:
             >>> import numpy as np, kernelbayes as kb
@@ -62,7 +79,7 @@ class Decoding:
         X, w = self._vectors()
         order = _check.count(order, "order")
         with np.errstate(over="ignore", invalid="ignore"):
-            found = w @ (X - w @ X if central else X) ** order
+            found = moments(X, w[None], order, central)[0]
         if not np.isfinite(found).all():
             raise ValueError(
                 f"the moment of order={order} is not a finite number; take points in larger units, or a lower order"
@@ -82,21 +99,33 @@ class Decoding:
         out = np.stack([cumulated(X[:, j], w[None], at[:, j], raw)[0] for j in range(d)], axis=1)
         return out[0] if np.ndim(x) == 0 else out
 
-    def prob(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None, *, raw: bool = False) -> float:
-        """The mass of the box `lower < x <= upper`, or of a half space where one of them is left out.
+    def prob(
+        self,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        *,
+        event: Callable[[Array], ArrayLike] | None = None,
+        raw: bool = False,
+    ) -> Any:
+        """The mass of the box `lower < x <= upper`, or of a half space where one of them is left out; or of an event.
 
         A number holds for all columns; give one per column, infinite where a column is free, for others. Where only one
-        column is bounded the answer is a difference of the distribution function that `quantile` inverts. `raw=True` gives
-        the plain sum of the weights in the box, which may leave [0, 1]. Kanagawa (2016), section 4.2.4.
+        column is bounded the answer is a difference of the distribution function that `quantile` inverts.
+
+        `event` is a function that takes all points at once and is True or False at each: (n,), or (n, p) for p events. It
+        works for points of any kind. `raw=True` gives the plain sum of the weights, the estimate of the papers, which may
+        leave [0, 1] where weights are negative; by default what lies outside is cut off. Kanagawa (2016), section 4.2.4.
 
         Example:
             >>> import numpy as np, kernelbayes as kb
             >>> grid = kb.MeanEmbedding(np.arange(100.0), kernel=kb.Gaussian())
             >>> round(grid.prob(upper=24), 4), round(grid.prob(24, 49), 4)
             (0.25, 0.25)
+            >>> round(grid.prob(event=lambda x: x[:, 0] % 10 == 0), 4)
+            0.1
         """
-        X, w = self._vectors()
-        return float(probabilities(X, w[None], lower, upper, raw)[0])
+        found = probabilities(self.points, self.weights[None], lower, upper, event, raw)[0]
+        return found if np.ndim(found) else float(found)
 
     def quantile(self, q: ArrayLike, raw: bool = False) -> Array:
         """Quantiles of each column: shape (d,) for one level, (len(q), d) for several.
@@ -125,7 +154,7 @@ class Decoding:
         several (see `docs/guide/decoding.md`). Kanagawa (2016), equation 5.28.
         """
         points, w = self._vectors()
-        X = _check.vectors(X, "X", width=points.shape[1])
+        X = _check.vectors(_check.by_name(X, getattr(self, "_columns", None), "X"), "X", width=points.shape[1])
         h = self._bandwidths(points, w, bandwidth)
         values = matmul(Gaussian(h), X, points, w) / np.prod(np.sqrt(2 * np.pi) * h)
         return np.maximum(values, 0.0)
@@ -203,4 +232,9 @@ class Decoding:
         return vectors_of(self.points, self.weights)
 
     def _bandwidths(self, X: Array, w: Array, bandwidth: float | None) -> Array:
-        return bandwidths(X, w) if bandwidth is None else np.full(X.shape[1], _check.positive(bandwidth, "bandwidth"))
+        if bandwidth is not None:
+            return np.full(X.shape[1], _check.positive(bandwidth, "bandwidth"))
+        h = bandwidths(X, w)
+        if h.min() < _check.SMALLEST:
+            raise ValueError(f"points vary by less than {_check.SMALLEST:g} in a column; change its units")
+        return h

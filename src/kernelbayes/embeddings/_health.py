@@ -25,6 +25,8 @@ _LEAST_TOTAL, _MOST_TOTAL = 0.3, 3.0
 _LEAST_ESS = 2.0
 _MOST_NEGATIVE = 0.45
 _MOST_OUTSIDE = 0.2
+_MOST_CONTRADICTION = 1.0
+_MOST_WIDENING = 1.5
 _MOST_CONDITION = 1e14
 # A share of what there is to know at a point that is as good as nothing; the square of a kernel's correlation.
 _LITTLE = 1e-4
@@ -140,6 +142,10 @@ class Surroundings:
         return np.median(found, axis=0)
 
 
+#: What differs from one observation to the next.
+_EACH = ("total", "ess", "negative_mass", "novelty", "conflict", "contradiction", "widening")
+
+
 @dataclass(frozen=True)
 class Health:
     """Diagnostics of one posterior, or of several as arrays.
@@ -151,6 +157,10 @@ class Health:
         novelty: distance of the observation from the training observations; above 1 it lies outside what was seen.
         conflict: the same distance from those training observations only whose z the prior gives weight to; above 1 the
             observation is implausible under the prior, and the posterior follows a few pairs at the prior's edge.
+        contradiction: distance of the mean from the middle of the rising distribution function that intervals come from, in
+            standard deviations of the latter; of several columns the largest. Above 1 the weights contradict themselves.
+        widening: standard deviation of the posterior over that of the prior; of several columns the largest. An observation
+            may widen what is believed, but seldom by half: as a rule weight has been left where the prior has none.
         condition: estimated condition number of the matrix that was solved with.
         prior_ess: effective number of training pairs that the prior gives weight to.
         prior_outside: share of the prior that lies outside the training z; 0 for the training marginal.
@@ -171,12 +181,12 @@ class Health:
     retention: float
     reg: float
     prior_reg: float | None
+    contradiction: Any = 0.0  # what files of older versions have for it, and for the next
+    widening: Any = 0.0
 
     def __getitem__(self, i: int) -> Health:
-        each = {
-            name: float(getattr(self, name)[i]) for name in ("total", "ess", "negative_mass", "novelty", "conflict")
-        }
-        return replace(self, **each)
+        shape = np.shape(self.total)
+        return replace(self, **{name: float(np.broadcast_to(getattr(self, name), shape)[i]) for name in _EACH})
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -219,6 +229,17 @@ class Health:
             (total, much, "{} with weights that sum to {:.2g} before normalising: the rule is unstable here"),
             (self.ess, np.atleast_1d(self.ess) < _LEAST_ESS, "{} resting on {:.1f} effective points"),
             (self.negative_mass, np.atleast_1d(self.negative_mass) > _MOST_NEGATIVE, "{} with {:.0%} negative mass"),
+            (
+                self.contradiction,
+                np.atleast_1d(self.contradiction) > _MOST_CONTRADICTION,
+                "{} with a mean {:.2g} standard deviations away from what intervals are read off: the weights contradict "
+                "themselves",
+            ),
+            (
+                self.widening,
+                np.atleast_1d(self.widening) > _MOST_WIDENING,
+                "{} with a posterior {:.2g} times as wide as the prior",
+            ),
         ]
         found = []
         for values, bad, text in tests:

@@ -15,7 +15,7 @@ from ..kernels import Gaussian, Kernel, check_kernel, matmul
 from ..kernels._bandwidth import lengthscale_of
 from ._decode import Decoding
 from ._sampling import Sampling
-from ._weighted import effective_sizes
+from ._weighted import effective_sizes, evaluate_function
 
 
 def default_kernel(sample: Array, name: str) -> Kernel:
@@ -30,10 +30,11 @@ class Embedding(Sampling, abc.ABC):
     """
 
     kernel: Kernel
+    _columns: tuple[str, ...] | None = None  # names of those of a data frame
 
     def __call__(self, X: ArrayLike) -> Array:
         """Values of the embedding, as a function, at points."""
-        return self._evaluate(self.kernel._check(X, "X"))
+        return self._evaluate(self.kernel._check(_check.by_name(X, self._columns, "X"), "X"))
 
     @abc.abstractmethod
     def _evaluate(self, X: Array) -> Array:
@@ -66,6 +67,9 @@ class Embedding(Sampling, abc.ABC):
 def _same_kernel(a: Embedding, b: Embedding) -> None:
     if not isinstance(b, Embedding):
         raise ValueError(f"expected an embedding, got {type(b).__name__}")
+    if None not in (a._columns, b._columns) and a._columns != b._columns:
+        columns = " and ".join(", ".join(names or ()) for names in (a._columns, b._columns))
+        raise ValueError(f"the embeddings are on points with different columns, or in another order: {columns}")
     if not bool(eqx.tree_equal(a.kernel, b.kernel)):
         raise ValueError(
             f"the embeddings have different kernels, {a.kernel} and {b.kernel}; pass the same kernel= to both"
@@ -105,6 +109,13 @@ class MeanEmbedding(Decoding, Embedding):
         self.kernel = check_kernel(kernel)
         self.points = kernel._check(points, "points")
         self.weights = _check.weights(weights, "weights", len(self.points))
+        self._columns = _check.own_names(points)
+
+    def _with(self, points: Array, weights: Array) -> MeanEmbedding:
+        """Other points and weights under the same kernel, with the same columns."""
+        out = MeanEmbedding(points, weights, self.kernel)
+        out._columns = self._columns
+        return out
 
     def __len__(self) -> int:
         return len(self.points)
@@ -124,7 +135,8 @@ class MeanEmbedding(Decoding, Embedding):
         """The expectation `sum_i w_i f(x_i)` of a function that takes all points at once.
 
         `f` maps points (n, d) to values (n,) or (n, p). Weights are used as they are: `normalise()` first if they do
-        not sum to one and should.
+        not sum to one and should. It is the estimator of the papers, linear in f; where weights are negative it may leave
+        the range of f. The probability of an event is `prob(event=...)`, which stays in [0, 1].
         """
         return self.weights @ evaluate_function(f, self.points)
 
@@ -133,7 +145,7 @@ class MeanEmbedding(Decoding, Embedding):
         total = float(self.weights.sum())
         if abs(total) < 1e-10 * np.abs(self.weights).sum() or total == 0.0:
             raise ValueError(f"the weights sum to {total:.3g}, so they cannot be normalised")
-        return MeanEmbedding(self.points, self.weights / total, self.kernel)
+        return self._with(self.points, self.weights / total)
 
     def ess(self) -> float:
         """Effective sample size `(sum w)^2 / sum w^2`: n for uniform weights, 1 when a single point counts.
@@ -150,7 +162,7 @@ class MeanEmbedding(Decoding, Embedding):
         return self.ess() < 0.5 * len(self)
 
     def __mul__(self, factor: Any) -> MeanEmbedding:
-        return MeanEmbedding(self.points, _check.scalar(factor, "factor") * self.weights, self.kernel)
+        return self._with(self.points, _check.scalar(factor, "factor") * self.weights)
 
     __rmul__ = __mul__
 
@@ -165,19 +177,7 @@ class MeanEmbedding(Decoding, Embedding):
             one, two = self.points.shape[1:], other.points.shape[1:]
             raise ValueError(f"embeddings of points of shape {one} and {two} cannot be added")
         points = np.concatenate([self.points, other.points])
-        return MeanEmbedding(points, np.concatenate([self.weights, other.weights]), self.kernel)
+        return self._with(points, np.concatenate([self.weights, other.weights]))
 
     def __sub__(self, other: Any) -> MeanEmbedding:
         return self + (-other) if isinstance(other, MeanEmbedding) else NotImplemented
-
-
-def evaluate_function(f: Callable[[Array], ArrayLike], points: Array) -> Array:
-    """Values (n,) or (n, p) of a user's function at points, or a clear error."""
-    if not callable(f):
-        raise ValueError(f"f must be a function of points, got {type(f).__name__}")
-    values = _check._as_numbers(f(points), "the result of f")
-    if values.ndim not in (1, 2) or len(values) != len(points):
-        raise ValueError(f"f returned shape {values.shape} for {len(points)} points; one row per point was wanted")
-    if not np.isfinite(values).all():
-        raise ValueError("f returned NaN or infinite values")
-    return _check.numbers(values, "the result of f")

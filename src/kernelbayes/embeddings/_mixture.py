@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.optimize
 
+from .. import _check
 from .._linalg import cholesky, inverses
 from .._typing import Array
 from ..kernels import Gaussian, Kernel
@@ -46,7 +47,7 @@ def fit(kernel: Kernel, X: Array, w: Array, k: int, rng: np.random.Generator) ->
     lengthscale = _lengthscale(kernel)
     if lengthscale is None:
         return _mixture(_expectation_maximisation(scaled, positive, starts[0])[1], unit)
-    problem = _Distance(scaled, w, np.broadcast_to(lengthscale / unit, unit.shape) ** 2)
+    problem = _Distance(scaled, w, np.broadcast_to(np.minimum(lengthscale / unit, _check.LARGEST), unit.shape) ** 2)
     if len(starts) > 1:
         starts = [min((problem.descend(start, _FIRST_STEPS) for start in starts), key=lambda run: run[0])[1]]
     return _mixture(problem.descend(starts[0], _MORE_STEPS)[1], unit)

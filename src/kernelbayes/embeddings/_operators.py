@@ -19,7 +19,8 @@ from .._linalg import eigh, singular_values
 from .._typing import Array, ArrayLike
 from ..features import Exact, Recipe, check_recipe
 from ..kernels import Kernel, check_kernel, dense_gram
-from ._mean import MeanEmbedding, evaluate_function
+from ._mean import MeanEmbedding
+from ._weighted import evaluate_function
 
 
 def _factor(recipe: Recipe | None, kernel: Kernel, X: Array) -> Array:
@@ -66,7 +67,7 @@ class CrossCovariance:
             self.coefficients = _check.weights(coefficients, "coefficients", len(self.x))
             total = float(self.coefficients.sum())
             if centred and abs(total) <= 1e-10 * np.abs(self.coefficients).sum():
-                raise ValueError(f"the coefficients sum to {total:.3g}, so there is no mean to centre on")
+                raise ValueError(f"the coefficients, or weights, sum to {total:.3g}, so there is no mean to centre on")
         self.centred, self.features = centred, check_recipe(features)
 
     def _times(self, V: Array) -> Array:
@@ -147,7 +148,7 @@ class Covariance(CrossCovariance):
         if weights is not None and weights.ndim != 1:
             raise ValueError(f"weights has shape {weights.shape} where one number per point was wanted")
         super().__init__(X, X, kernel, kernel, coefficients=weights, centred=centred, features=features)
-        self.weights, self.kernel = self.coefficients, kernel
+        self.weights, self.kernel, self._columns = self.coefficients, kernel, _check.own_names(X)
 
     def _eigen(self) -> tuple[Any, Array, Array, Array]:
         recipe = Exact() if self.features is None else self.features
@@ -173,4 +174,5 @@ class Covariance(CrossCovariance):
         count = max(rank, 1) if count is None else _check.count(count, "count")
         if count > rank:
             raise ValueError(f"count={count} exceeds the numerical rank {rank}")
+        X = _check.by_name(X, getattr(self, "_columns", None), "X")
         return (features.transform(X) - mean) @ vectors[:, :count] / np.sqrt(values[:count])

@@ -1,19 +1,35 @@
-"""Distances and dependence with a permutation test: MMD between samples, HSIC between variables."""
+"""Distances and dependence with a permutation test: MMD between samples, HSIC between variables.
+
+A permutation test has its level with any statistic, so that for many points both use features in place of the kernel. What
+the features are may depend on the points, but not on which sample a point belongs to, or on which points are paired.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from .. import _check
-from .._linalg import pivoted_cholesky
+from .._linalg import eigh, pivoted_cholesky
 from .._typing import Array, ArrayLike, RandomState
-from ..kernels import Kernel, check_kernel, dense_gram
+from ..features import Features, Subspace
+from ..kernels import Kernel, check_kernel, gram_blocks
 from ._mean import default_kernel
 
-# Columns of permutations held at a time.
+# Numbers in the columns of permutations that are held at a time.
 _PERMUTATION_ELEMENTS = 2**23
+# Up to so many points, of both samples together and of pairs, the statistic under each permutation is that of the kernel.
+_EXACT_POOL, _EXACT_PAIRS = 10_000, 500
+# Beyond: reference points of the features, how many of their principal components a test of dependence keeps at most, and
+# which share of the squared eigenvalues it may leave out. That share is about the one of the variance under the null.
+_LANDMARKS, _COMPONENTS, _LEFT_OUT = 256, 64, 1e-3
+# Share of the largest diagonal entry at which a factor of a Gram matrix is complete.
+_DIGITS = 1e-9
+# Points whose features are held at a time.
+_FEATURE_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -43,6 +59,7 @@ def _result(statistic: float, null: Array) -> TestResult:
 
 
 def _two_samples(X: ArrayLike, Y: ArrayLike, kernel: Kernel | None) -> tuple[Array, Array, Kernel]:
+    Y = _check.alike(Y, X, "Y")
     if kernel is None:
         X, Y = _check.vectors(X, "X"), _check.vectors(Y, "Y")
         if X.shape[1] != Y.shape[1]:
@@ -54,23 +71,53 @@ def _two_samples(X: ArrayLike, Y: ArrayLike, kernel: Kernel | None) -> tuple[Arr
     return X, Y, kernel
 
 
-def _mmd_statistics(K: Array, first: Array, n: int, m: int, unbiased: bool) -> Array:
-    """MMD^2 for each column of `first`, the 0/1 indicators (N, P) of the first sample: one product with K serves all."""
-    product = K @ first
-    within_first = (first * product).sum(0)
-    row_sums = K.sum(1)
-    cross = first.T @ row_sums - within_first
-    within_second = row_sums.sum() - within_first - 2.0 * cross
-    if not unbiased:
-        return within_first / n**2 + within_second / m**2 - 2.0 * cross / (n * m)
-    diagonal = np.diagonal(K)
-    own_first = first.T @ diagonal
-    own_second = diagonal.sum() - own_first
-    return (
-        (within_first - own_first) / (n * (n - 1))
-        + (within_second - own_second) / (m * (m - 1))
-        - 2.0 * cross / (n * m)
-    )
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of a Gram matrix over a first sample, for each of P ways to choose it, and over all N points."""
+
+    within: Array  # (P,): over pairs of the first sample
+    rows: Array  # (P,): over pairs of a point of the first sample and any point
+    own: Array  # (P,): over the diagonal of the first sample
+    total: float
+    trace: float
+
+    def mmd(self, n: int, m: int, unbiased: bool) -> Array:
+        """MMD^2 (P,) between a first sample of n points and the m others."""
+        cross = self.rows - self.within
+        within_second = self.total - self.within - 2.0 * cross
+        if not unbiased:
+            return self.within / n**2 + within_second / m**2 - 2.0 * cross / (n * m)
+        return (
+            (self.within - self.own) / (n * (n - 1))
+            + (within_second - (self.trace - self.own)) / (m * (m - 1))
+            - 2.0 * cross / (n * m)
+        )
+
+
+def _kernel_sums(kernel: Kernel, Z: Array, first: Array) -> _Sums:
+    """From the kernel, in blocks of rows: one product with each block serves all columns of `first`, indicators (N, P)."""
+    first = first.astype(np.float64)
+    within, row_sums = np.zeros(first.shape[1]), np.empty(len(Z))
+    for rows, K in gram_blocks(kernel, Z, Z):
+        within += (first[rows] * (K @ first)).sum(0)
+        row_sums[rows] = K.sum(1)
+    diagonal = kernel._diag(Z)
+    return _Sums(within, first.T @ row_sums, first.T @ diagonal, float(row_sums.sum()), float(diagonal.sum()))
+
+
+def _feature_sums(features: Features, Z: Array, first: Array) -> _Sums:
+    """From features, in blocks of rows."""
+    sums, total = np.zeros((features.rank, first.shape[1])), np.zeros(features.rank)
+    own, trace = np.zeros(first.shape[1]), 0.0
+    for start in range(0, len(Z), _FEATURE_ROWS):
+        rows = slice(start, start + _FEATURE_ROWS)
+        F, block = features._coordinates(Z[rows]), first[rows].astype(np.float64)
+        squares = (F * F).sum(1)
+        sums += F.T @ block
+        total += F.sum(0)
+        own += block.T @ squares
+        trace += float(squares.sum())
+    return _Sums((sums * sums).sum(0), total @ sums, own, float(total @ total), trace)
 
 
 def mmd(X: ArrayLike, Y: ArrayLike, kernel: Kernel | None = None, *, unbiased: bool = True) -> float:
@@ -90,8 +137,8 @@ def mmd(X: ArrayLike, Y: ArrayLike, kernel: Kernel | None = None, *, unbiased: b
     """
     X, Y, kernel = _two_samples(X, Y, kernel)
     Z = np.concatenate([X, Y])
-    first = (np.arange(len(Z)) < len(X)).astype(float)[:, None]
-    return float(_mmd_statistics(dense_gram(kernel, Z, Z), first, len(X), len(Y), unbiased)[0])
+    first = np.arange(len(Z))[:, None] < len(X)
+    return float(_kernel_sums(kernel, Z, first).mmd(len(X), len(Y), unbiased)[0])
 
 
 def mmd_test(
@@ -105,7 +152,9 @@ def mmd_test(
 ) -> TestResult:
     """Test whether two samples come from one distribution, by permuting which point belongs to which.
 
-    The Gram matrix of the pooled sample is computed once and all permutations are one matrix product with it.
+    For up to 10,000 points in all, the statistic is `kb.mmd`, and one product with the Gram matrix of the pooled sample
+    serves all permutations. For more it is that of the kernel on the span of 256 points drawn from the pooled sample: time
+    and memory then grow with the number of points, and not with its square. The level of the test is exact either way.
 
     Example:
         >>> import numpy as np, kernelbayes as kb
@@ -120,19 +169,23 @@ def mmd_test(
     rng = _check.generator(random_state)
     n, m = len(X), len(Y)
     Z = np.concatenate([X, Y])
-    K = dense_gram(kernel, Z, Z)
-    observed = (np.arange(n + m) < n).astype(float)
-    chunk = max(1, _PERMUTATION_ELEMENTS // (n + m))
-    parts = [_mmd_statistics(K, observed[:, None], n, m, unbiased)]
+    if n + m <= _EXACT_POOL:
+        sums, held = functools.partial(_kernel_sums, kernel), _PERMUTATION_ELEMENTS
+    else:
+        sums = functools.partial(_feature_sums, Subspace(_LANDMARKS)._fit(kernel, Z, rng)[0])
+        held = 8 * _PERMUTATION_ELEMENTS  # they are held as single bytes
+    observed = np.arange(n + m) < n
+    chunk = max(1, held // (n + m))
+    parts = [sums(Z, observed[:, None]).mmd(n, m, unbiased)]
     for start in range(0, permutations, chunk):
         count = min(chunk, permutations - start)
         first = rng.permuted(np.tile(observed, (count, 1)), axis=1).T
-        parts.append(_mmd_statistics(K, first, n, m, unbiased))
+        parts.append(sums(Z, first).mmd(n, m, unbiased))
     statistics = np.concatenate(parts)
     return _result(float(statistics[0]), statistics[1:])
 
 
-def _centred_grams(X: ArrayLike, Y: ArrayLike, kernel_x: Kernel | None, kernel_y: Kernel | None) -> tuple[Array, Array]:
+def _pairs(X: ArrayLike, Y: ArrayLike, kernel_x: Kernel | None, kernel_y: Kernel | None) -> list[tuple[Kernel, Array]]:
     out = []
     for points, kernel, name in ((X, kernel_x, "X"), (Y, kernel_y, "Y")):
         if kernel is None:
@@ -140,16 +193,20 @@ def _centred_grams(X: ArrayLike, Y: ArrayLike, kernel_x: Kernel | None, kernel_y
             kernel = default_kernel(points, name)
         else:
             points = check_kernel(kernel, f"kernel_{name.lower()}")._check(points, name)
-        out.append((points, kernel))
-    _check.same_length(out[0][0], out[1][0], "X", "Y")
-    if len(out[0][0]) < 2:
+        out.append((kernel, points))
+    _check.same_length(out[0][1], out[1][1], "X", "Y")
+    if len(out[0][1]) < 2:
         raise ValueError("dependence needs at least two pairs of points")
-    grams = []
-    for points, kernel in out:
-        K = dense_gram(kernel, points, points)
-        mean = K.mean(0)
-        grams.append(K - mean - mean[:, None] + mean.mean())
-    return grams[0], grams[1]
+    return out
+
+
+def _centred_blocks(kernel: Kernel, X: Array) -> Iterator[Array]:
+    """The centred Gram matrix in blocks of rows: its means are found first, so that little cancels."""
+    mean = np.empty(len(X))
+    for rows, K in gram_blocks(kernel, X, X):
+        mean[rows] = K.mean(1)
+    for rows, K in gram_blocks(kernel, X, X):
+        yield K - mean - mean[rows, None] + mean.mean()
 
 
 def hsic(X: ArrayLike, Y: ArrayLike, kernel_x: Kernel | None = None, kernel_y: Kernel | None = None) -> float:
@@ -166,8 +223,9 @@ def hsic(X: ArrayLike, Y: ArrayLike, kernel_x: Kernel | None = None, kernel_y: K
         >>> kb.hsic(x, np.sin(2 * x)) > 5 * kb.hsic(x, rng.normal(size=300))
         True
     """
-    K, L = _centred_grams(X, Y, kernel_x, kernel_y)
-    return float((K * L).sum() / len(K) ** 2)
+    pairs = _pairs(X, Y, kernel_x, kernel_y)
+    blocks = zip(*(_centred_blocks(*side) for side in pairs), strict=True)
+    return sum(float(np.vdot(K, L)) for K, L in blocks) / len(pairs[0][1]) ** 2
 
 
 def hsic_test(
@@ -181,25 +239,55 @@ def hsic_test(
 ) -> TestResult:
     """Test whether two variables are independent, by permuting the pairing.
 
+    For up to 500 pairs the statistic is `kb.hsic`. For more it is that of thin factors of the two kernels: to eight digits
+    where 64 columns suffice, as for smooth kernels on the line or for labels. Otherwise these are the first principal
+    components, 64 at most, of features on 256 points drawn from each variable. What they leave out counts by its mean over
+    all permutations, so that `statistic` is close to `kb.hsic`. The level of the test is exact in any case.
+
     Example:
         >>> import numpy as np, kernelbayes as kb
         >>> x = np.random.default_rng(0).normal(size=200)
         >>> kb.hsic_test(x, x**2, random_state=0).pvalue < 0.01  # uncorrelated, yet dependent
         True
     """
-    K, L = _centred_grams(X, Y, kernel_x, kernel_y)
+    pairs = _pairs(X, Y, kernel_x, kernel_y)
     permutations = _check.count(permutations, "permutations")
     rng = _check.generator(random_state)
-    n = len(K)
+    n = len(pairs[0][1])
+    if n <= _EXACT_PAIRS:
+        K, L = (np.concatenate(list(_centred_blocks(*side))) for side in pairs)
+        A, B, left_out = _factor(K), _factor(L), 0.0
+    else:  # points of X and of Y are drawn separately: of those drawn together it would be known that they are paired
+        K = L = None
+        (A, trace_x), (B, trace_y) = (_thin(*side, rng) for side in pairs)
+        left_out = (trace_x * trace_y - (A * A).sum() * (B * B).sum()) / (n - 1)
     orders = (rng.permutation(n) for _ in range(permutations))
-    A, B = (_factor(G) for G in (K, L))
-    if A.shape[1] * B.shape[1] < 4 * n:  # tr(K P L P') = |A' P B|^2, where factors are thin
+    if K is None or L is None or A.shape[1] * B.shape[1] < 4 * n:  # tr(K P L P') = |A' P B|^2, where factors are thin
         statistic, null = ((A.T @ B) ** 2).sum(), [((A.T @ B[order]) ** 2).sum() for order in orders]
     else:
         statistic, null = np.vdot(K, L), [np.vdot(K, L[order].take(order, axis=1)) for order in orders]
-    return _result(float(statistic / n**2), np.array(null) / n**2)
+    return _result(float((statistic + left_out) / n**2), (np.array(null) + left_out) / n**2)
 
 
 def _factor(K: Array) -> Array:
     """A thin factor of a centred Gram matrix, good to about eight digits."""
-    return pivoted_cholesky(np.diagonal(K), lambda p: K[:, p], rank=len(K), tol=1e-9).factor
+    return pivoted_cholesky(np.diagonal(K), lambda p: K[:, p], rank=len(K), tol=_DIGITS).factor
+
+
+def _thin(kernel: Kernel, X: Array, rng: np.random.Generator) -> tuple[Array, float]:
+    """A factor (n, r) of a centred Gram matrix that is never formed, and the trace of that matrix.
+
+    As good as `_factor` where few columns are enough; otherwise the principal components of a subspace of the kernel.
+    """
+    n, diagonal, gram = len(X), kernel._diag(X), kernel._gram
+    found = pivoted_cholesky(diagonal, lambda p: gram(X, X[p : p + 1])[:, 0], rank=_COMPONENTS + 1, tol=_DIGITS)
+    if found.factor.shape[1] <= _COMPONENTS:
+        centred = found.factor - found.factor.mean(0)
+        return centred, float((centred * centred).sum())
+    subspace = Subspace(_LANDMARKS)._fit(kernel, X, rng)[1]
+    core, sums = subspace.normal_equations(np.ones(n))
+    values, vectors = eigh(core - np.outer(sums, sums) / n)
+    tails = np.cumsum(values[::-1] ** 2)[::-1]
+    count = min(max(int((tails > _LEFT_OUT * tails[0]).sum()), 1), _COMPONENTS)
+    components = subspace.scatter(vectors[:, :count].T).T
+    return components - components.mean(0), float(diagonal.sum() - sums @ sums / n)

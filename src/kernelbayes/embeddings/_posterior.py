@@ -10,8 +10,9 @@ import numpy as np
 from .._typing import Array, ArrayLike
 from ..kernels import Kernel
 from ._health import Health
-from ._mean import MeanEmbedding, evaluate_function
-from ._weighted import covariances, means, probabilities, quantiles, tails, vectors_of
+from ._mean import MeanEmbedding
+from ._moments import covariances, deviations, means
+from ._weighted import evaluate_function, probabilities, quantiles, tails, vectors_of
 
 
 class Posterior(MeanEmbedding):
@@ -91,12 +92,12 @@ class Posteriors:
         return means(*self._vectors())
 
     def cov(self) -> Array:
-        """Posterior covariances (t, d, d)."""
+        """Posterior covariances (t, d, d), with the squares of `std()` on their diagonals: see `MeanEmbedding.cov`."""
         return covariances(*self._vectors())
 
     def std(self) -> Array:
-        """Posterior standard deviations (t, d); zero where signed weights give a negative variance."""
-        return np.sqrt(np.maximum(np.diagonal(self.cov(), axis1=1, axis2=2), 0.0))
+        """Posterior standard deviations (t, d), of the functions that intervals come from: see `MeanEmbedding.std`."""
+        return deviations(*self._vectors())
 
     def quantile(self, q: ArrayLike) -> Array:
         """Quantiles of each column: (t, d) for one level, (len(q), t, d) for several."""
@@ -107,12 +108,18 @@ class Posteriors:
         """Central intervals holding `level` of the mass, as (lower, upper): (2, t, d)."""
         return self.quantile(tails(level))
 
-    def prob(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> Array:
-        """Mass (t,) of the box between `lower` and `upper`, as in `MeanEmbedding.prob`."""
-        return probabilities(*self._vectors(), lower, upper)
+    def prob(
+        self,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        *,
+        event: Callable[[Array], ArrayLike] | None = None,
+    ) -> Array:
+        """Mass (t,) of the box between `lower` and `upper`, or (t,) or (t, p) of an event, as in `MeanEmbedding.prob`."""
+        return probabilities(self.points, self.weights, lower, upper, event)
 
     def expect(self, f: Callable[[Array], ArrayLike]) -> Array:
-        """Expectations (t,) or (t, p) of a function that takes all points at once."""
+        """Expectations (t,) or (t, p) of a function that takes all points at once, as in `MeanEmbedding.expect`."""
         return self.weights @ evaluate_function(f, self.points)
 
     def _vectors(self) -> tuple[Array, Array]:

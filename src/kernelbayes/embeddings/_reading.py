@@ -47,6 +47,14 @@ class Weighted(NamedTuple):
         return cls(np.zeros((0, 1)), np.zeros(0), embedding.distribution, support_of(embedding.distribution))
 
 
+def sample_in_order(value: Any, names: tuple[str, ...] | None, name: str) -> Any:
+    """Samples in a data frame with columns in the order of these names; an embedding must have them so, or without names."""
+    own = value._columns if isinstance(value, Embedding) else None
+    if own is not None and names is not None and own != names and not _check.counting(names):
+        raise ValueError(f"{name} is on the columns {', '.join(own or ())} where {', '.join(names)} were wanted")
+    return value if isinstance(value, Embedding) else _check.by_name(value, names, name)
+
+
 def read_weighted(value: Any, kernel: Kernel | None, *, name: str, draws: int, rng: np.random.Generator) -> Weighted:
     """Points with weights that sum to one, from samples, an embedding, a frozen distribution or a list of them.
 

@@ -118,7 +118,7 @@ def _candidates(target: Any, given: Any, n: int, rng: np.random.Generator) -> tu
         return own, pool.embed(target.weights), pool
     if given is None:
         given = target.distribution.sample(max(_DRAWS_PER_POINT * n, _FEWEST_DRAWS), rng)
-    Z = target.kernel._check(given, "candidates")
+    Z = target.kernel._check(_check.by_name(given, target._columns, "candidates"), "candidates")
     shape = own.shape[1:] if own is not None else (target.distribution.dimension,)
     if Z.shape[1:] != shape:
         raise ValueError(

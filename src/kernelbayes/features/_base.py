@@ -9,6 +9,7 @@ representation.
 from __future__ import annotations
 
 import abc
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -27,10 +28,12 @@ class Features(eqx.Module):
         kernel: the kernel that the coordinates stand for.
         error: the share of the trace of the Gram matrix that they miss, between 0 and 1; None where it is undefined.
             For a subspace it is measured on at most 2,000 points.
+        names: of the columns of the data frame that they were fitted to, or None.
     """
 
     kernel: Kernel
     error: float | None = eqx.field(static=True)
+    names: tuple[str, ...] | None = eqx.field(static=True, default=None, kw_only=True)
 
     @property
     @abc.abstractmethod
@@ -43,7 +46,11 @@ class Features(eqx.Module):
 
     def transform(self, X: ArrayLike) -> Array:
         """The feature matrix F (n, r) of points, with `F F'` the approximate Gram matrix."""
-        return np.asarray(self._coordinates(self.kernel._check(X, "X")), dtype=np.float64)
+        return np.asarray(self._coordinates(self._read(X)), dtype=np.float64)
+
+    def _read(self, X: Any) -> Array:
+        """Checked points; those of a data frame by the names of its columns."""
+        return self.kernel._check(_check.by_name(X, self.names, "X"), "X")
 
 
 class Recipe(eqx.Module):
@@ -59,7 +66,9 @@ class Recipe(eqx.Module):
 
     def fit(self, kernel: Kernel, X: ArrayLike, *, random_state: RandomState = None) -> Features:
         """Choose the features of a sample X for a kernel."""
-        return self._fit(kernel, check_kernel(kernel)._check(X, "X"), _check.generator(random_state))[0]
+        features = self._fit(kernel, check_kernel(kernel)._check(X, "X"), _check.generator(random_state))[0]
+        names = _check.own_names(X)
+        return features if names is None else dataclasses.replace(features, names=names)
 
 
 def kernel_for(recipe: Recipe | None, kernel: Kernel | None) -> Kernel | None:

@@ -96,8 +96,12 @@ class OneHot(Recipe):
         if not isinstance(kernel, Delta):
             raise ValueError(f"one-hot features represent the kernel kb.Delta(), not {type(kernel).__name__}")
         if X.ndim == 2 and X.shape[1] != 1:
-            raise ValueError(f"one-hot features take one column of labels, got {X.shape[1]}")
-        features = OneHotFeatures(kernel, 0.0, np.unique(X))
+            raise ValueError(f"one-hot features take one column of labels, but X has {X.shape[1]}")
+        try:
+            classes = np.unique(X)
+        except TypeError:
+            raise ValueError("X mixes labels of different types, which cannot be put in order") from None
+        features = OneHotFeatures(kernel, 0.0, classes)
         return features, LowRank(features._coordinates(X))
 
 

@@ -80,7 +80,7 @@ class LandmarkFeatures(Features):
 
     def transform(self, X: ArrayLike) -> Array:
         """The feature matrix F (n, r) of points, with `F F'` the approximate Gram matrix, whitened in any case."""
-        G = _columns(self.kernel, self.kernel._check(X, "X"), self.points)
+        G = _columns(self.kernel, self._read(X), self.points)
         return solve_lower(self.factor, G.T).T
 
 
@@ -99,7 +99,7 @@ class DenseFeatures(Features):
 
     def transform(self, X: AnyArray) -> Array:
         """The feature matrix F (n, r) of points, with `F F'` the Gram matrix."""
-        X = self.kernel._check(X, "X")
+        X = self._read(X)
         L = cholesky(dense_gram(self.kernel, self.points, self.points), "the Gram matrix")
         return solve_lower(L, self._coordinates(X).T).T
 

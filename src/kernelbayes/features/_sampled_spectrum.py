@@ -47,9 +47,12 @@ class SampledSpectrum(Spectrum):
         random_state: RandomState = None,
     ):
         self.kernel, self.pool = check_kernel(kernel), kernel._check(points, "points")
+        self.names = _check.own_names(points)
         self.weights = _check.weights(weights, "weights", len(self.pool))
         if (self.weights < 0).any():
             raise ValueError("weights of a pool must not be negative: points are drawn by them")
+        if self.weights.sum() < _check.SMALLEST:
+            raise ValueError(f"weights of a pool are probabilities, but they sum to {self.weights.sum():.3g}")
         recipe = default_recipe(len(self.pool)) if features is None else features
         self.features, gram = factored(*recipe._fit(kernel, self.pool, _check.generator(random_state)))
         # a pool is held whole: it is drawn from
@@ -76,6 +79,8 @@ class SampledSpectrum(Spectrum):
     @property
     def dimension(self) -> int:
         """Number of columns of a point."""
+        if self.pool.ndim != 2:
+            raise ValueError("points are no vectors, so that they have no columns")
         return self.pool.shape[1]
 
     def integrals(self) -> Array:

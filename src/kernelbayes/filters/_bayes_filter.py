@@ -21,10 +21,11 @@ from ..features import Recipe, Subspace, kernel_for
 from ..kernels import Kernel
 from ..rules.bayes import RULES
 from ._belief import Belief, DeferredTrack
+from ._correction import Prior
 from ._dynamics import Log
 from ._observing import Observing
 from ._recursion import Corrected, Observed, Recursion, Run, Settings
-from ._sequences import Training, column_names, read_log
+from ._sequences import Training, column_names, in_order, read_log, transitions_in_order
 from ._smoother import Smoother, reversed_log
 from ._track import Track, TrackDiagnostics
 from ._tuning import Candidate, Given, candidate, choose, folds
@@ -141,11 +142,13 @@ class KernelBayesFilter(Observing, BaseEstimator):
             raise ValueError(
                 "rows that are not in the order of time hold no transitions: pass transitions=(before, after)"
             )
+        acting = transitions[2] if controls is None and transitions is not None and len(transitions) > 2 else controls
+        names = tuple(map(column_names, (observations, states, acting)))
         training = read_log(
-            observations,
-            states,
-            controls,
-            transitions,
+            in_order(observations, names[0], "observations"),
+            in_order(states, names[1], "states"),
+            in_order(controls, names[2], "controls"),
+            transitions_in_order(transitions, names[1]),
             kernel_for(self.features, self.kernel),
             kernel_for(self.latent_features, self.latent_kernel),
             self.control_kernel,
@@ -156,7 +159,6 @@ class KernelBayesFilter(Observing, BaseEstimator):
         self.observations_, self.points_, self.before_, self.after_, self.controls_ = log
         for earlier in ("_recursion_cache", "_smoother_cache", "_reach_cache", "_prior", "_now"):
             vars(self).pop(earlier, None)
-        names = map(column_names, (observations, states, controls))
         self.observation_names_, self.state_names_, self.control_names_ = names
         self._choose(training)
         self.reset()
@@ -269,10 +271,11 @@ class KernelBayesFilter(Observing, BaseEstimator):
         if control is not None and self.controls_ is None:
             raise ValueError("the filter was fitted without controls")
         if self._now is None:
-            prior = self._prior if self._prior is not None else recursion.initial(None, 1)
+            # of a filter that was loaded it is a plain tuple
+            prior = Prior(*self._prior) if self._prior is not None else recursion.initial(None, 1)
         else:
             prior = recursion.predict(self._now, self._read_control(control))
-        f, present, novelty = self._seen([self._one_row(observation)], ["observation"])[0]
+        f, present, novelty, _ = self._seen([self._one_row(observation)], ["observation"])[0]
         corrected = recursion.advance(prior, f, present)
         self._now, self._prior = corrected.mean, None
         return self._belief(corrected, bool(present[0]), float(novelty[0]))
@@ -345,7 +348,7 @@ class KernelBayesFilter(Observing, BaseEstimator):
         seen, one = self._seen_with(controls, observations)
         return [
             Observed(f, present, None if U is None else self._read_controls(U, len(present)), novelty)
-            for (f, present, novelty), U in seen
+            for (f, present, novelty, _), U in seen
         ], one
 
     def _read_control(self, control: ArrayLike | None) -> Array | None:
@@ -353,11 +356,13 @@ class KernelBayesFilter(Observing, BaseEstimator):
             raise ValueError("the filter was fitted with controls: pass the one that led to this observation")
         if control is None or self.controls_ is None:
             return None
-        return self._read_controls(np.reshape(np.asarray(control), (1, *self.controls_.shape[1:])), 1)
+        row = _check.table(_check.row_by_name(control, getattr(self, "control_names_", None), "control"), "control")
+        return self._read_controls(np.reshape(row, (1, *self.controls_.shape[1:])), 1)
 
     def _read_controls(self, controls: Any, steps: int) -> Array:
         assert self.control_kernel_ is not None
         assert self.controls_ is not None
+        controls = _check.by_name(controls, getattr(self, "control_names_", None), "controls")
         rows = self.control_kernel_._check(controls, "controls")
         if len(rows) != steps or rows.shape[1:] != self.controls_.shape[1:]:
             raise ValueError(f"controls has shape {rows.shape} where {(steps, *self.controls_.shape[1:])} was wanted")

@@ -11,8 +11,6 @@ from copy import copy
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from .._typing import Array, ArrayLike
 from ..embeddings import MeanEmbedding
 from ..kernels import Kernel
@@ -52,10 +50,6 @@ class Belief(MeanEmbedding):
     def mean(self) -> Array:
         """The mean (d,)."""
         return super().mean() if self._mean is None else self._mean
-
-    def std(self) -> Array:
-        """Standard deviations (d,); zero where signed weights give a negative variance."""
-        return np.sqrt(np.maximum(np.diagonal(self.cov()), 0.0))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"weights": self.weights, **{k: v for k, v in vars(self).items() if k not in ("_form", "weights")}}

@@ -7,7 +7,6 @@ here are checks, defaults and the choice of settings.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,12 @@ from ..rules.bayes import RULES
 from ._belief import Belief
 from ._correction import Corrected
 from ._dynamics import Log
+from ._noise import MISSING, marks
 from ._observing import Observing
 from ._particles import Now, ParticleRecursion, ParticleRun, Particles
 from ._recursion import Observed, Settings
 from ._samplers import BACKENDS, Sampler, arguments, draw_initial, try_out
-from ._sequences import numbered, read_log
+from ._sequences import column_names, in_order, numbered, read_log
 from ._track import Track, TrackDiagnostics
 from ._tuning import Given, candidate, choose, folds
 from ._walks import walks
@@ -76,7 +76,9 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         tune: how many settings to try, on sequences left out of the pairs and with 200 particles, for whatever was not
             given above; 0 for first guesses.
         progress: show a bar while tuning; None: on a terminal when it takes more than a moment.
-        random_state: seed for whatever is drawn at random. A fitted filter gives the same answer whenever it is asked.
+        random_state: seed for whatever is drawn at random. A fitted filter gives the same answer whenever it is asked: the
+            random numbers of a step follow from the seed and the observations before it, so that sequences have their own,
+            and the same ones filtered alone, in any order and company, or step by step.
 
     Attributes:
         kernel_, latent_kernel_, reg_, prior_reg_: what was given or chosen.
@@ -162,10 +164,12 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         self._check_settings()
         rng = _check.generator(self.random_state)
         self._seed = int(rng.integers(2**31))
+        names = tuple(map(column_names, (observations, states, controls)))
+        states = in_order(states, names[1], "states")
         training = read_log(
-            observations,
+            in_order(observations, names[0], "observations"),
             states,
-            numbered(states, controls),
+            numbered(states, in_order(controls, names[2], "controls")),
             None,
             kernel_for(self.features, self.kernel),
             kernel_for(self.latent_features, self.latent_kernel),
@@ -175,6 +179,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         log = Log(training.log.observations, training.log.points, rows, rows, None)  # no transition is learned
         for earlier in ("_recursion_cache", "_reach_cache", "_now"):
             self.__dict__.pop(earlier, None)
+        self.observation_names_, self.state_names_, self.control_names_ = names
         assert training.controls is not None
         self._choose(log, training.lengths, training.controls, ordered)
         self.observations_, self.points_ = self._reduced(log)[:2]
@@ -264,7 +269,8 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         check_is_fitted(self, "reg_")
         seen, one = self._seen_with(controls, observations)
         sequences = [
-            Observed(f, present, self._at(np.arange(len(present)), U), novelty) for (f, present, novelty), U in seen
+            Observed(f, present, self._at(np.arange(len(present)), U), novelty, marks(rows, present))
+            for (f, present, novelty, rows), U in seen
         ]
         runs = self._recursion.run(sequences, self._read_initial(initial))
         tracks = [self._track(run, seen, times if one else None) for run, seen in zip(runs, sequences, strict=True)]
@@ -279,15 +285,15 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         """
         check_is_fitted(self, "reg_")
         recursion, now = self._recursion, self._now
-        ((f, observed, novelty),) = self._seen([self._one_row(observation)], ["observation"])
+        ((f, observed, novelty, rows),) = self._seen([self._one_row(observation)], ["observation"])
         if now is None:
-            rng, cloud, time = recursion.noise(), recursion.start(self._start), 0
+            noise, cloud, time = recursion.noise(), recursion.start(self._start), 0
         else:
-            rng, time = now.rng, now.time + 1
+            noise, time = now.noise, now.time + 1
             (cloud,) = recursion.sources([now.cloud], now.found, now.observed)
-            cloud = recursion.moved(cloud, self._at([time], None if control is None else [control])[0], rng)
+            cloud = recursion.moved(cloud, self._at([time], self._one_control(control))[0], noise)
         found = recursion.advance(recursion.prior([cloud]), f, observed)
-        self._now = Now(cloud, found, observed, rng, time)
+        self._now = Now(cloud, found, observed, noise.after(marks(rows, observed)[0]), time)
         return self._belief(found, bool(observed[0]), float(novelty[0]))
 
     def predict(self, steps: int, controls: Any = None) -> Track:
@@ -303,13 +309,13 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
         steps = _check.count(steps, "steps")
         recursion, now = self._recursion, self._now
         if now is None:
-            rng, cloud, time = recursion.noise(), recursion.start(self._start), 0
+            noise, cloud, time = recursion.noise().after(MISSING), recursion.start(self._start), 0
         else:
-            rng, time = deepcopy(now.rng), now.time  # what comes after does not depend on whether this was asked
+            noise, time = now.noise, now.time
             (cloud,) = recursion.sources([now.cloud], now.found, now.observed)
         weights = np.empty((steps, len(self.points_)))
         for t, at in enumerate(self._at(np.arange(time + 1, time + 1 + steps), controls)):
-            cloud = recursion.moved(cloud, at, rng)
+            cloud, noise = recursion.moved(cloud, at, noise), noise.after(MISSING)
             weights[t] = recursion.on_states(recursion.prior([cloud]))[0]
         diagnostics = TrackDiagnostics.of(weights, observed=np.zeros(steps, dtype=bool))
         return Track(self.points_, weights, self.latent_kernel_, diagnostics, names=self._names)
@@ -332,6 +338,11 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             self._recursion_cache = self._recursion_of(log, settings)
         return self._recursion_cache
 
+    def _one_control(self, control: Any) -> Any:
+        """A control as a table of one row."""
+        row = _check.row_by_name(control, getattr(self, "control_names_", None), "control")
+        return row if row is None or _check.column_names(row) is not None else [row]
+
     def _at(self, times: ArrayLike, controls: Any) -> Array:
         """Rows (T, 1 + c) of times and controls."""
         times = np.asarray(times, dtype=np.float64)[:, None]
@@ -339,7 +350,7 @@ class KernelMonteCarloFilter(Observing, BaseEstimator):
             return times
         if not self._recursion.sampler.takes_control:
             raise ValueError("transition takes no control, but controls were given")
-        U = _check.vectors(controls, "controls")
+        U = _check.vectors(_check.by_name(controls, getattr(self, "control_names_", None), "controls"), "controls")
         if len(U) != len(times):
             raise ValueError(f"controls has {len(U)} rows where {len(times)} were wanted")
         return np.concatenate([times, U], axis=1)

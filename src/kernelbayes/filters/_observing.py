@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _check
 from .._estimator import DERIVED
 from .._typing import Array
-from ..embeddings import Reach, Weighted, read_weighted
+from ..embeddings import Reach, Weighted, read_weighted, sample_in_order
 from ..kernels import Kernel
 from ._sequences import in_order, rows_of, several
+
+
+class Seen(NamedTuple):
+    """Observations (T,) of a sequence, some of which may be missing."""
+
+    coordinates: Array  # (T, q)
+    observed: Array  # (T,) which of them there are
+    novelty: Array  # (T,) distance from those of the log
+    rows: Array  # those that there are, as they were given
 
 
 class Observing:
@@ -43,8 +53,8 @@ class Observing:
         state: Any = super().__getstate__()
         return {name: value for name, value in state.items() if name not in DERIVED}
 
-    def _seen(self, many: Sequence[Any], names: Sequence[str]) -> list[tuple[Array, Array, Array]]:
-        """Of each sequence: coordinates of its observations, which of them there are, and how novel they are."""
+    def _seen(self, many: Sequence[Any], names: Sequence[str]) -> list[Seen]:
+        """Each sequence of observations as it was read."""
         known = getattr(self, "observation_names_", None)
         tables = [in_order(value, known, name) for value, name in zip(many, names, strict=True)]
         read = [rows_of(value, name, self.kernel_, gaps=True) for value, name in zip(tables, names, strict=True)]
@@ -59,10 +69,10 @@ class Observing:
             together = np.concatenate([rows for rows, present in read if present.any()])
             f[there], novelty[there] = self._recursion.features._coordinates(together), self._reach.novelty(together)
         cuts = np.cumsum([len(present) for _, present in read])[:-1]
-        parts = zip(np.split(f, cuts), [present for _, present in read], np.split(novelty, cuts), strict=True)
-        return list(parts)
+        parts = zip(np.split(f, cuts), read, np.split(novelty, cuts), strict=True)
+        return [Seen(at, present, novel, rows) for at, (rows, present), novel in parts]
 
-    def _seen_with(self, controls: Any, observations: Any) -> tuple[list[tuple[tuple[Array, Array, Array], Any]], bool]:
+    def _seen_with(self, controls: Any, observations: Any) -> tuple[list[tuple[Seen, Any]], bool]:
         """Each sequence as it was seen, beside its controls; and whether there is but one, not in a list."""
         one = not several(observations, self._point_dims)
         many: Sequence[Any] = [observations] if one else observations
@@ -76,6 +86,7 @@ class Observing:
         """A belief about the first state as points with weights, whatever it was given as."""
         with warnings.catch_warnings():  # samples where there is no closed form are good enough here
             warnings.simplefilter("ignore", UserWarning)
+            initial = sample_in_order(initial, self._names, "initial")
             read = read_weighted(initial, self.latent_kernel_, name="initial", draws=draws, rng=rng)
         if read.points.shape[1:] != self.points_.shape[1:]:
             raise ValueError(
@@ -92,12 +103,13 @@ class Observing:
 
     def _one_row(self, observation: Any) -> list[Any]:
         """One observation as a table of one row."""
-        value = observation
+        value = _check.row_by_name(observation, getattr(self, "observation_names_", None), "observation")
         if value is None:
             return [None]
-        if isinstance(value, (float, int, np.generic)) or (hasattr(value, "ndim") and value.ndim < self._point_dims):
+        dims = getattr(value, "ndim", None)  # that of NumPy itself is a function
+        if isinstance(value, (float, int, np.generic)) or (isinstance(dims, int) and dims < self._point_dims):
             value = np.reshape(value, (1,) * self._point_dims)
-        rows: Any = [value] if np.ndim(value) <= self._point_dims else value
+        rows: Any = [value] if _check.dimensions(value, "observation") <= self._point_dims else value
         if len(rows) != 1:
             raise ValueError(f"step takes one observation, got {len(rows)}; `filter` takes many")
         return rows

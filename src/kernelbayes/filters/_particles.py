@@ -35,6 +35,7 @@ from ..features._herding import Pool, herd
 from ..kernels import Linear
 from ._correction import Corrected, PairsCorrection, Prior
 from ._dynamics import Log, States, ratio_map
+from ._noise import Noise
 from ._recursion import Observed, Run, Settings, _merged, _one, _some, seen_in
 from ._samplers import Sampler
 
@@ -53,7 +54,7 @@ class Now(NamedTuple):
     cloud: Weighted
     found: Corrected
     observed: Array  # (1,) bool
-    rng: np.random.Generator
+    noise: Noise
     time: int
 
 
@@ -103,9 +104,9 @@ class ParticleRecursion:
         n = len(self.log.points)
         return Weighted(self.log.points, np.full(n, 1.0 / n)) if given is None else given
 
-    def noise(self) -> np.random.Generator:
+    def noise(self) -> Noise:
         """Random numbers for the transition, independent of those that the first particles are made of."""
-        return np.random.default_rng([self.seed, 1])
+        return Noise(self.seed)
 
     def prior(self, clouds: Sequence[Weighted]) -> Prior:
         """Beliefs given by particles, as priors of the correction."""
@@ -157,10 +158,10 @@ class ParticleRecursion:
             out[i] = Weighted(Z[rows[np.arange(count) % few]], equal)
         return out
 
-    def moved(self, cloud: Weighted, at: Array, rng: np.random.Generator) -> Weighted:
+    def moved(self, cloud: Weighted, at: Array, noise: Noise) -> Weighted:
         """Particles one step later; `at` is a row of `Observed.controls`."""
         control = at[1:] if len(at) > 1 else None
-        return Weighted(self.sampler(rng, cloud.points, int(at[0]), control), cloud.weights)
+        return Weighted(self.sampler(noise.generator(), cloud.points, int(at[0]), control), cloud.weights)
 
     # ------------------------------------------------------------------------------------------------ sequences
 
@@ -169,7 +170,7 @@ class ParticleRecursion:
         order = np.argsort([-len(s.observed) for s in sequences], kind="stable")
         ordered = [sequences[i] for i in order]
         lengths = np.array([len(s.observed) for s in ordered])
-        rngs = [self.noise() for _ in ordered]
+        noises = [self.noise() for _ in ordered]
         clouds = [self.start(given)] * len(ordered)
         steps: list[Corrected] = []
         priors: list[Prior] = []
@@ -178,13 +179,14 @@ class ParticleRecursion:
             active = int((lengths > t).sum())
             if t:
                 fresh = self.sources(clouds[:active], steps[-1], observed)
-                clouds[:active] = [self.moved(fresh[i], _at(ordered[i], t), rngs[i]) for i in range(active)]
+                clouds[:active] = [self.moved(fresh[i], _at(ordered[i], t), noises[i]) for i in range(active)]
+            noises[:active] = [noises[i].after(ordered[i].marks[t]) for i in range(active)]
             observed = np.array([s.observed[t] for s in ordered[:active]])
             priors.append(self.prior(clouds[:active]))
             steps.append(self.advance(priors[-1], np.stack([s.coordinates[t] for s in ordered[:active]]), observed))
         runs: list[Any] = [None] * len(ordered)
         for i, (where, length, s) in enumerate(zip(order, lengths, ordered, strict=True)):
-            end = Now(clouds[i], _one(steps[length - 1], i), s.observed[-1:], rngs[i], int(_at(s, -1)[0]))
+            end = Now(clouds[i], _one(steps[length - 1], i), s.observed[-1:], noises[i], int(_at(s, -1)[0]))
             runs[where] = ParticleRun(steps[:length], priors[:length], i, end)
         return runs
 

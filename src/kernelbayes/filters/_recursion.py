@@ -45,6 +45,7 @@ class Observed(NamedTuple):
     observed: Array  # (T,) bool
     controls: Array | None  # (T, c); row t acts on the step from t - 1 to t
     novelty: Any = np.nan  # (T,) distance of the observations from those of the log
+    marks: Sequence[int] = ()  # (T,) of `_noise.marks`, where random numbers are drawn
 
 
 class Run:

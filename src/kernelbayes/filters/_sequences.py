@@ -56,6 +56,7 @@ def rows_of(value: Any, name: str, kernel: Kernel | None, *, gaps: bool) -> tupl
 
 def _without_gaps(value: Any, name: str) -> tuple[Any, Array]:
     """The rows that hold numbers, and which they are: a row with a None or a NaN is a gap."""
+    _check.refuse_masked(value, name)
     if isinstance(value, (list, tuple)):
         none = np.array([row is None for row in value], dtype=bool)
         if none.all():
@@ -73,8 +74,8 @@ def _without_gaps(value: Any, name: str) -> tuple[Any, Array]:
         raise ValueError(f"{name} must be a table of rows, got one {type(value).__name__}")
     if array.dtype.kind == "O":
         try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
+            array = _check._as_numbers(array, name)
+        except ValueError:
             present = np.array([row is not None for row in array], dtype=bool)
             return array[present], present
     if array.dtype.kind != "f":
@@ -112,7 +113,10 @@ def read_log(
     last = np.cumsum(lengths) - 1
     before = np.setdiff1d(np.arange(len(Z)), last)
     if len(before) < 4:
-        raise ValueError(f"at least four transitions are needed, got {len(before)}: sequences of one row have none")
+        raise ValueError(
+            f"observations and states hold {len(before)} transitions where at least four are needed: sequences of one row "
+            "have none"
+        )
     return Training(Log(X, Z, before, before + 1, None if U is None else U[before + 1]), lengths, U)
 
 
@@ -193,18 +197,23 @@ def _with_transitions(X: Array, Z: Array, transitions: Any, latent: Kernel | Non
 def column_names(table: Any) -> tuple[str, ...] | None:
     """Names of the columns of a data frame, or of the first of several."""
     first: Any = table[0] if isinstance(table, (list, tuple)) and len(table) else table
-    return tuple(map(str, first.columns)) if hasattr(first, "columns") else None
+    return _check.column_names(first)
 
 
 def in_order(table: Any, names: tuple[str, ...] | None, what: str) -> Any:
-    """A data frame with its columns in the order of the one that was learned from; anything else as it is."""
-    if names is None or not hasattr(table, "columns"):
-        return table
-    found = {str(column): column for column in table.columns}
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise ValueError(f"{what} lacks the columns {', '.join(missing)} that the filter was fitted to")
-    return table[[found[name] for name in names]]
+    """A data frame, or several, with columns in the order of what was learned from; anything else as it is."""
+    if names is None or not isinstance(table, (list, tuple)) or _check.column_names(next(iter(table), None)) is None:
+        return _check.by_name(table, names, what)
+    return [_check.by_name(part, names, f"{what}[{i}]") for i, part in enumerate(table)]
+
+
+def transitions_in_order(transitions: Any, states: tuple[str, ...] | None) -> Any:
+    """Transitions whose states have their columns as the states of the log do, or else as those before the steps do."""
+    if not isinstance(transitions, (list, tuple)) or not transitions:
+        return transitions
+    names = column_names(transitions[0]) if states is None else states
+    parts = [in_order(part, names, f"transitions[{i}]") for i, part in enumerate(transitions[:2])]
+    return (*parts, *transitions[2:])
 
 
 def numbered(states: Any, controls: Any) -> Any:
@@ -218,6 +227,7 @@ def numbered(states: Any, controls: Any) -> Any:
 
 
 def _one_numbered(states: Any, controls: Any, where: str) -> Array:
+    _check.refuse_sparse(states, f"states{where}")
     if not hasattr(states, "__len__") or getattr(states, "ndim", 1) == 0:
         raise ValueError(f"states{where} must be a table of rows, got {states!r}")
     times = np.arange(len(states), dtype=np.float64)[:, None]

@@ -19,19 +19,11 @@ from .._summary import Summary, percent
 from .._table import write_table
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import MeanEmbedding, evaluate_function, tails
-from ..embeddings._weighted import (
-    covariances,
-    distribution_function,
-    means,
-    probabilities,
-    quantiles,
-    vectors_of,
-)
+from ..embeddings._moments import covariances, deviations, means
+from ..embeddings._weighted import blocks, distribution_function, probabilities, quantiles, vectors_of
 from ..kernels import Kernel, check_kernel
 from ._diagnostics import TrackDiagnostics
 
-# Numbers held at a time while distribution functions are made for many steps.
-_BLOCK_ELEMENTS = 2**22
 # Rows of weights may miss a sum of one by rounding, and by no more.
 _ROUNDING = 1e-6
 
@@ -150,16 +142,16 @@ class Track:
         return _frozen(means(*self._vectors()))
 
     def std(self) -> Array:
-        """Standard deviations (t, d), of the rising distribution functions from which intervals are read off too.
+        """Standard deviations (t, d): root mean square distances from `mean()`, as in `MeanEmbedding.std`.
 
-        They are the roots of the variances in `cov()` where no weight is negative. Signed weights can leave a variance of
-        next to nothing, or below it, for a distribution that is as wide as any.
+        Where weights are negative they are those of the rising distribution functions, from which intervals are read off
+        too.
         """
         return self._std
 
     @cached_property
     def _std(self) -> Array:
-        return _frozen(self._by_column(_deviations))
+        return _frozen(deviations(*self._vectors()))
 
     def mode(self) -> Array:
         """The point (t, d) of largest weight at each step, equal points counted together."""
@@ -175,26 +167,30 @@ class Track:
         return _frozen(self.points[first[heaviest]])
 
     def cov(self) -> Array:
-        """Covariances (t, d, d). Negative weights can make one indefinite."""
+        """Covariances (t, d, d), with the squares of `std()` on their diagonals, as in `MeanEmbedding.cov`."""
         return covariances(*self._vectors())
 
     def quantile(self, q: ArrayLike) -> Array:
         """Quantiles of each column: (t, d) for one level, (len(q), t, d) for several."""
-        X, W = self._vectors()
-        out = np.concatenate([quantiles(X, W[rows], q) for rows in self._blocks()], axis=1)
+        out = quantiles(*self._vectors(), q)
         return out[0] if np.ndim(q) == 0 else out
 
     def interval(self, level: float = 0.9) -> Array:
         """Central intervals holding `level` of the mass, as (lower, upper): (2, t, d)."""
         return self.quantile(tails(level))
 
-    def prob(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> Array:
-        """Mass (t,) of the box `lower < x <= upper`, as in `MeanEmbedding.prob`."""
-        X, W = self._vectors()
-        return np.concatenate([probabilities(X, W[rows], lower, upper) for rows in self._blocks()])
+    def prob(
+        self,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        *,
+        event: Callable[[Array], ArrayLike] | None = None,
+    ) -> Array:
+        """Mass (t,) of the box `lower < x <= upper`, or (t,) or (t, p) of an event, as in `MeanEmbedding.prob`."""
+        return probabilities(self.points, self.weights, lower, upper, event)
 
     def expect(self, f: Callable[[Array], ArrayLike]) -> Array:
-        """Expectations (t,) or (t, p) of a function that takes all points (n, d) at once."""
+        """Expectations (t,) or (t, p) of a function that takes all points (n, d) at once, as in `MeanEmbedding.expect`."""
         return self.weights @ evaluate_function(f, self.points)
 
     def sample(self, n: int = 1000, random_state: RandomState = None) -> Array:
@@ -217,7 +213,7 @@ class Track:
         lower, upper = self.interval(level)
         squares = np.nanmean((self._mean - truth) ** 2, axis=0)
         inside = np.where(known, (lower <= truth) & (truth <= upper), np.nan)
-        ranked = np.nanmean(self._by_column(_ranked_scores, truth), axis=0)
+        ranked = np.nanmean(self._ranked_scores(truth), axis=0)
         return TrackScore(np.sqrt(squares), float(squares.sum()), np.nanmean(inside, axis=0), ranked, float(level))
 
     # ------------------------------------------------------------------------------------ handing it to others
@@ -302,36 +298,24 @@ class Track:
     def _vectors(self) -> tuple[Array, Array]:
         return vectors_of(self.points, self.weights)
 
-    def _blocks(self) -> list[slice]:
-        """Steps to work on at a time."""
-        size = max(1, _BLOCK_ELEMENTS // len(self.points))
-        return [slice(start, start + size) for start in range(0, len(self), size)]
-
-    def _by_column(self, function: Callable[..., Array], *more: Array) -> Array:
-        """Numbers (t, d) that a function reads off each column, its rows of weights, and columns (t,) of other arrays."""
+    def _ranked_scores(self, truth: Array) -> Array:
+        """Scores (t, d)."""
         X, W = self._vectors()
-        blocks = []
-        for rows in self._blocks():
-            columns = zip(X.T, *(values[rows].T for values in more), strict=True)
-            blocks.append(np.stack([function(x, W[rows], *others) for x, *others in columns], axis=1))
-        return np.concatenate(blocks)
+        out = np.empty(truth.shape)
+        for rows in blocks(len(W), len(X)):
+            for j, x in enumerate(X.T):
+                out[rows, j] = _ranked_scores(x, W[rows], truth[rows, j])
+        return out
 
     def _check_truth(self, truth: ArrayLike) -> Array:
         X, _ = self._vectors()
-        found = _check._as_numbers(truth, "truth")
+        named = self.names != check_names(None, self.points)
+        found = _check._as_numbers(_check.by_name(truth, self.names if named else None, "truth"), "truth")
         found = found[:, None] if found.ndim == 1 else found
         if found.shape != (len(self), X.shape[1]):
             raise ValueError(f"truth has shape {np.shape(truth)} where {(len(self), X.shape[1])} was wanted")
         _check.bounded(found[~np.isnan(found)], "truth")
         return found
-
-
-def _deviations(x: Array, W: Array) -> Array:
-    """Standard deviations (t,) of one column, of the distribution functions made to rise."""
-    values, F = distribution_function(x, W)
-    mass = np.diff(F, prepend=0.0, axis=1)
-    values = values - values.mean()  # an offset costs no digits
-    return np.sqrt(np.maximum(mass @ values**2 - (mass @ values) ** 2, 0.0))
 
 
 def _ranked_scores(x: Array, W: Array, truth: Array) -> Array:
@@ -374,5 +358,5 @@ def check_names(value: Sequence[str] | None, points: Array) -> tuple[str, ...]:
         return ("state",) if d == 1 else tuple(f"state_{j}" for j in range(1, d + 1))
     names = (value,) if isinstance(value, str) else tuple(value)
     if len(names) != d or len(set(names)) != d or not all(isinstance(name, str) and name for name in names):
-        raise ValueError(f"names must be {d} different words, one for each column, got {value!r}")
+        raise ValueError(f"names must be {d} different words, one for each column of points, got {value!r}")
     return names

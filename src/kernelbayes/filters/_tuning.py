@@ -22,6 +22,7 @@ from ..kernels._bandwidth import lengthscale_of
 from ..learning._search import pattern_search
 from ..rules.bayes import RULES
 from ._dynamics import Log
+from ._noise import marks
 from ._recursion import Observed, Recursion, Run, Settings
 from ._track import _ranked_scores
 
@@ -282,7 +283,7 @@ def _scores(
     try:
         model = recursion(fold.log, settings._replace(reg=np.repeat(settings.reg * multiples, count)), _TOL)
         sequences = [
-            Observed(model.features._coordinates(X), np.ones(len(X), dtype=bool), U)
+            Observed(model.features._coordinates(X), there := np.ones(len(X), dtype=bool), U, marks=marks(X, there))
             for X, U in zip(fold.observations, fold.controls, strict=True)
         ]
         runs = model.run(sequences * len(multiples), None)

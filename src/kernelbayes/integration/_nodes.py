@@ -216,6 +216,7 @@ NODES: dict[str, Callable[[Plan], Nodes]] = {
 def chosen_nodes(aim: Aim, count: int | None, nodes: Any, before: Array, plan: dict[str, Any]) -> tuple[Nodes, str]:
     """New nodes, and what to call them."""
     if not isinstance(nodes, str):
+        nodes = _check.by_name(nodes, aim.source.names, "nodes")
         points = aim.kernel._check(_check.vectors(nodes, "nodes", width=aim.source.dimension), "nodes")
         if count is not None and count != len(points):
             raise ValueError(f"n is {count}, but {len(points)} nodes are given; n must be their number")

@@ -14,8 +14,7 @@ from .._summary import Summary
 from .._table import write_table
 from .._typing import Array, ArrayLike
 from .._warning import warn_user
-from ..embeddings import MeanEmbedding
-from ..embeddings._mean import evaluate_function
+from ..embeddings import MeanEmbedding, evaluate_function
 from ..kernels import Kernel, check_kernel, dense_gram
 from ..rules import quadrature as rules
 from ..rules.quadrature import Problem

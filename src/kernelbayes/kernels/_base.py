@@ -132,7 +132,7 @@ class Kernel(eqx.Module):
         if Y is None:
             X = Y = self._check(X, "X")
         else:
-            X, Y = self._check_pair(X, Y)
+            X, Y = self._check_pair(X, _check.alike(Y, X, "Y"))
         return dense_gram(on_host(self), X, Y)
 
     def diag(self, X: ArrayLike) -> Array:
@@ -155,7 +155,7 @@ class Kernel(eqx.Module):
         """
         if is_traced(self, X, Y, V):
             return self.gram(X, Y) @ jnp.asarray(V)
-        X, Y = self._check_pair(X, Y)
+        X, Y = self._check_pair(X, _check.alike(Y, X, "Y"))
         V = _check.numbers(V, "V")
         if V.ndim not in (1, 2) or len(V) != len(Y):
             raise ValueError(f"V has shape {V.shape} where {len(Y)} rows, one per row of Y, were wanted")

@@ -49,7 +49,7 @@ class SetKernel(Kernel):
         sets = _check.objects(X, name)
         checked = np.empty_like(sets)
         for i, points in enumerate(sets):
-            checked[i] = self.base._check(points, f"{name}[{i}]")
+            checked[i] = self.base._check(_check.alike(points, sets[0], f"{name}[{i}]"), f"{name}[{i}]")
         if len({points.shape[1:] for points in checked}) > 1:
             raise ValueError(f"the sets in {name} have points of different widths")
         return checked

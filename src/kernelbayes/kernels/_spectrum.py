@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class Spectrum(abc.ABC):
     kernel: Kernel
     eigenvalues: Array
     trace: float
+    names: tuple[str, ...] | None = None  # of the columns of a pool that came as a data frame
 
     @property
     @abc.abstractmethod
@@ -109,11 +111,14 @@ class Spectrum(abc.ABC):
         count = len(self) if count is None else _check.count(count, "count")
         if count > len(self):
             raise ValueError(f"count={count} exceeds the {len(self)} terms that are held")
-        return self._at(_check.vectors(X, "X", width=self.dimension))[:, :count]
+        return self._at(self._read(X))[:, :count]
+
+    def _read(self, X: Any) -> Array:
+        return _check.vectors(_check.by_name(X, self.names, "X"), "X", width=self.dimension)
 
     def leverage(self, X: ArrayLike, reg: float) -> Array:
         r"""The leverage :math:`\check k_\lambda(x, x)` at points (n,); divided by `effective_dimension` it is a density."""
-        X = _check.vectors(X, "X", width=self.dimension)
+        X = self._read(X)
         return self._weighed(self._at(X) ** 2, X, _check.positive(reg, "reg"))
 
     def sample_leverage(self, n: int, reg: float, *, random_state: RandomState = None) -> Array:

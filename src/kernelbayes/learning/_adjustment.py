@@ -54,13 +54,13 @@ def gain(scales: Scales, sample: Replicates, differences: Callable[[int], Array]
     floor, most = noise_floor(found.elsewhere), spread_of_all(sample.Z, sample.ratio)
     rise = np.zeros(len(sample.rows))
     for i, row in enumerate(sample.rows):
-        near = resemblance(found.kappa[:, i], sample.ratio, row)
+        near = resemblance(found.kappa[:, i], sample.ratio, row, sample.groups)
         target = None if near is None else adjusted(near, differences(i), sample.Z, most)
         if near is None or target is None:
             continue
         about = expected_about(sample.Z, near, scales.beta)
         z = about.sample(_DRAWS, rng)
-        likelihood = above_noise(Gaussian(scales.beta)._gram(z, sample.Z) @ found.V[:, i], floor[i])
+        likelihood = above_noise(Gaussian(scales.beta)._gram(z, sample.places.Z) @ found.V[:, i], floor[i])
         mass = (likelihood * prior.density(z) / about.density(z)).mean()
         here = sample.Z[row][None]
         before = above_noise(found.own[i], floor[i]) / mass if mass > 0 else 0.0
@@ -77,13 +77,13 @@ def spread_of_all(Z: Array, ratio: Array | None) -> Array:
     return moments(Z, everyone).covariance
 
 
-def resemblance(kappa: Array, ratio: Array | None, row: int | None = None) -> Array | None:
+def resemblance(kappa: Array, ratio: Array | None, row: int | None = None, groups: Array | None = None) -> Array | None:
     """Weights (m,) of the simulations by how much they resemble an observation, as draws of the prior, or None if none do.
 
-    `row` is left out.
+    `row` is left out, with those of its group.
     """
     near = kappa if ratio is None else kappa * ratio
     if row is not None:
-        near = np.where(np.arange(len(near)) == row, 0.0, near)
+        near = np.where(np.arange(len(near)) == row if groups is None else groups == groups[row], 0.0, near)
     total = near.sum()
     return near / total if total > 0 else None

@@ -18,7 +18,7 @@ from .._linalg import Gram, eigh
 from .._typing import Array
 from ..features import IncompleteCholesky
 from ..kernels import Kernel
-from ._conditional import explain_edge
+from ._conditional import explain_grid, held_out
 from ._optimise import ROUNDING, last_of_the_best
 
 BANDWIDTH_FACTORS = (2.0, 1.0, 0.5, 0.25, 0.125)
@@ -86,17 +86,22 @@ def validated(
     inverse: str,
     reg: float | None,
     rng: np.random.Generator,
+    groups: Array | None = None,
 ) -> Choice:
     """The kernel and the regulariser whose posterior under the training marginal predicts held-out z best.
 
     `represent` maps a kernel to the features F of all x; `smooth` maps training rows F_t and their indices to the features
-    (joint, evidence) that the rule works on.
+    (joint, evidence) that the rule works on. Pairs with the same label in `groups` (n,) are held out together.
     """
-    order = rng.permutation(len(V))
     count = min(max(len(V) // 5, 1), _HELD_OUT)
-    held, train = order[:count], order[count:]
+    if groups is None:
+        order = rng.permutation(len(V))
+        held, train = order[:count], order[count:]
+    else:
+        held = held_out(len(V), count, groups, rng)
+        train = np.setdiff1d(np.arange(len(V)), held)
     centre = V[train].mean(0)
-    found: list[tuple[float, Kernel, Array, int]] = []
+    found: list[tuple[float, Kernel, Array, list[float], int]] = []
     for kernel in reversed(kernels):  # of equals the first, whose lengthscale is the longest
         F = represent(kernel)
         joint, evidence = smooth(F[train], train)
@@ -109,10 +114,10 @@ def validated(
             inverted = 1.0 / (values + e) if inverse == "plain" else values / (values**2 + e)
             scores.append(float(((wanted - (left * inverted) @ right) ** 2).sum() / max((wanted**2).sum(), 1e-300)))
         j = last_of_the_best(scores, ROUNDING)
-        found.append((scores[j], kernel, grid, j))
-    score, kernel, grid, j = found[last_of_the_best([score for score, *_ in found], ROUNDING)]
-    if reg is None and j in (0, len(grid) - 1):
-        explain_edge(f"reg at its {'upper' if j else 'lower'} bound {grid[j]:.3g}")
+        found.append((scores[j], kernel, grid, scores, j))
+    score, kernel, grid, scores, j = found[last_of_the_best([score for score, *_ in found], ROUNDING)]
+    if reg is None:
+        explain_grid(grid, scores, j)
     return Choice(kernel, float(grid[j]), score)
 
 

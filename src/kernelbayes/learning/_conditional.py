@@ -8,6 +8,10 @@ Both measure how well the embedding predicts the features of held-out y. With co
   :math:`\frac1{n_V} \sum_j \|v_j - \Theta^\top f(x_j)\|^2 + \lambda \|\Theta\|_{HS}^2`, with
   :math:`\Theta = M_T^{-1} F_T^\top V_T` from the training part.
 
+Points of one group are left out together. Points with equal x, such as several measurements at each place, are a group: the
+others would tell what is there, however short the lengthscale, and nothing of what is between. Where x takes a few values
+only, which will be met again, each point is by itself.
+
 The target kernel is not learned: a wider one makes either loss smaller without predicting anything better.
 The slopes of the first are written out, and nothing is compiled. For the second, samples are padded to a few sizes, so that
 problems of similar size share one compilation.
@@ -16,7 +20,7 @@ problems of similar size share one compilation.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -28,6 +32,7 @@ from .._linalg import (
     LowRank,
     cholesky,
     eigh,
+    equal_rows,
     leave_one_out,
     leave_one_out_slopes,
     solve,
@@ -39,7 +44,17 @@ from ..features import IncompleteCholesky, pivots
 from ..kernels import Gaussian, Kernel, Laplace
 from ..kernels._bandwidth import lengthscale_of
 from ..kernels._parameters import positive
-from ._optimise import ROUNDING, BoundWarning, Optimum, WrittenOut, last_of_the_best, minimise
+from ._optimise import (
+    NOTICED,
+    ROUNDING,
+    BoundWarning,
+    Optimum,
+    WrittenOut,
+    at_step,
+    evaluate,
+    last_of_the_best,
+    minimise,
+)
 
 MOST_POINTS = 1024
 _MOST_LANDMARKS = 256
@@ -54,6 +69,9 @@ PREFERRED_REG = 1e-2  # where the data does not care
 # The median distance is the longest scale worth starting from; functions may vary on much shorter ones.
 LENGTHSCALE_STARTS = (1.0, 1 / 3, 1 / 10, 1 / 30)
 REACH = 100.0  # how far a lengthscale may move, as a factor either way
+# With fewer different x, equal ones are not repetitions of a place but levels.
+_FEWEST_PLACES = 20
+_STEP_BACK = 10.0  # from the edge of a search
 MOVED = 1.5  # beyond this factor, landmarks chosen for the old lengthscale are chosen again
 
 
@@ -78,6 +96,7 @@ class Padded(NamedTuple):
     landmarks: AnyArray
     landmark_mask: AnyArray
     V: AnyArray
+    folds: AnyArray | None = None  # which of the folds each point is in; None: by its position
 
 
 def padded_size(n: int) -> int:
@@ -89,12 +108,36 @@ def pad_rows(A: Array, rows: int) -> tuple[Array, Array]:
     return np.concatenate([A, np.repeat(A[-1:], rows - len(A), axis=0)]), mask
 
 
-def _prepare(X: Array, V: Array, landmarks: Array) -> Padded:
+def place_groups(X: Any) -> Array | None:
+    """The same label (n,) for points that are at the same place; None where each is by itself, or x takes a few values."""
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind != "f":
+        return None
+    groups = equal_rows(X)
+    return None if groups is None or groups.max() + 1 < _FEWEST_PLACES else groups
+
+
+def held_out(n: int, most: int, groups: Array | None, rng: np.random.Generator) -> Array:
+    """About `most` of n rows to be held out, of groups all or none."""
+    if groups is None:
+        return rng.choice(n, most, replace=False)
+    order = rng.permutation(groups.max() + 1)
+    sizes = np.bincount(groups)[order]
+    return np.flatnonzero(np.isin(groups, order[: max(1, int(np.searchsorted(np.cumsum(sizes), most, "right")))]))
+
+
+def _folds(groups: Array | None, rows: int) -> Array | None:
+    """Folds (rows,) that keep groups together, padded."""
+    if groups is None:
+        return None
+    return np.pad(np.unique(groups, return_inverse=True)[1] % _FOLDS, (0, rows - len(groups)))
+
+
+def _prepare(X: Array, V: Array, landmarks: Array, groups: Array | None = None) -> Padded:
     """Pad a sample so that samples of similar size share a compilation."""
     X, mask = pad_rows(X, padded_size(len(X)))
     V = np.pad(V, ((0, len(X) - len(V)), (0, padded_size(V.shape[1]) - V.shape[1])))
     landmarks, landmark_mask = pad_rows(landmarks, min(_MOST_LANDMARKS, len(X)))
-    return Padded(X, mask, landmarks, landmark_mask, V)
+    return Padded(X, mask, landmarks, landmark_mask, V, _folds(groups, len(X)))
 
 
 def masked_features(kernel: Kernel, sample: Padded) -> AnyArray:
@@ -107,19 +150,20 @@ def masked_features(kernel: Kernel, sample: Padded) -> AnyArray:
     return solve_lower(L, G.T).T
 
 
-def loo_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray) -> AnyArray:
+def loo_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray, groups: Array | None = None) -> AnyArray:
     """Mean squared leave-one-out error of the target features."""
     n = mask.sum()
-    return (leave_one_out(LowRank(F), n * reg, V) ** 2).sum() / n
+    return (leave_one_out(LowRank(F), n * reg, V, groups) ** 2).sum() / n
 
 
-def validation_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray) -> AnyArray:
-    """The objective (2.52), averaged over folds of every fifth point; of fewer points, of each."""
+def validation_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray, folds: AnyArray | None = None) -> AnyArray:
+    """The objective (2.52), averaged over folds of every fifth point, unless they are given; of fewer points, of each."""
 
     xp = namespace(F, mask, V)
+    folds = xp.arange(mask.shape[0]) % _FOLDS if folds is None else folds
 
     def one(fold: int) -> AnyArray:
-        held = mask * (xp.arange(mask.shape[0]) % _FOLDS == fold)
+        held = mask * (folds == fold)
         train = mask - held
         Ft = F * train[:, None]
         L = cholesky(Ft.T @ Ft, "a fold's regularised Gram matrix", train.sum() * reg)
@@ -131,7 +175,9 @@ def validation_loss(reg: AnyArray, F: AnyArray, mask: AnyArray, V: AnyArray) -> 
     return sum(one(fold) for fold in range(_FOLDS)) / xp.minimum(_FOLDS, mask.sum())
 
 
-def _loo_of_kernel(params: Any, X: Array, landmarks: Array, V: Array) -> tuple[float, list[Array]]:
+def _loo_of_kernel(
+    params: Any, X: Array, landmarks: Array, V: Array, groups: Array | None = None
+) -> tuple[float, list[Array]]:
     """The loss as a function of a Gaussian kernel on landmarks M and of reg, and its slopes by lengthscale and reg.
 
     With `K = L L'` the Gram matrix of the landmarks and `F = G L^-T`, G that of the points with them, a slope S by F is
@@ -142,7 +188,7 @@ def _loo_of_kernel(params: Any, X: Array, landmarks: Array, V: Array) -> tuple[f
     try:
         L = cholesky(K, "the landmarks' Gram matrix", _JITTER * np.trace(K) / len(K))
         F = solve_lower(L, G.T).T
-        value, by_F, by_shift = leave_one_out_slopes(F, n * reg, V)
+        value, by_F, by_shift = leave_one_out_slopes(F, n * reg, V, groups)
     except FactorisationError:
         return np.nan, [np.zeros_like(kernel.lengthscale), np.zeros(())]
     by_G = solve_lower(L, by_F.T, transposed=True).T
@@ -153,21 +199,24 @@ def _loo_of_kernel(params: Any, X: Array, landmarks: Array, V: Array) -> tuple[f
     return value / n, [slope / n, np.asarray(by_shift)]
 
 
-def _loo_of_reg(params: Any, F: Array, V: Array) -> tuple[float, list[Array]]:
+def _loo_of_reg(params: Any, F: Array, V: Array, groups: Array | None = None) -> tuple[float, list[Array]]:
     n = len(F)
     try:
-        value, _, by_shift = leave_one_out_slopes(F, n * float(params.reg), V)
+        value, _, by_shift = leave_one_out_slopes(F, n * float(params.reg), V, groups)
     except FactorisationError:
         return np.nan, [np.zeros(())]
     return value / n, [np.asarray(by_shift)]
 
 
 def _validation_of_kernel(params: ConditionalParameters, sample: Padded) -> AnyArray:
-    return validation_loss(params.reg, masked_features(params.kernel, sample), sample.mask, sample.V)
+    F = masked_features(params.kernel, sample)
+    return validation_loss(params.reg, F, sample.mask, sample.V, sample.folds)
 
 
-def _validation_of_reg(params: Regulariser, F: AnyArray, mask: AnyArray, V: AnyArray) -> AnyArray:
-    return validation_loss(params.reg, F, mask, V)
+def _validation_of_reg(
+    params: Regulariser, F: AnyArray, mask: AnyArray, V: AnyArray, folds: AnyArray | None = None
+) -> AnyArray:
+    return validation_loss(params.reg, F, mask, V, folds)
 
 
 class _Objective(NamedTuple):
@@ -176,38 +225,45 @@ class _Objective(NamedTuple):
     loss: Callable[..., Any]
     of_kernel: Callable[..., Any]
     of_reg: Callable[..., Any]
-    sample: Callable[[Array, Array, Array], tuple[Any, ...]]  # from points, landmarks and targets
-    featured: Callable[[Array, Array], tuple[Any, ...]]  # from features and targets
+    sample: Callable[..., tuple[Any, ...]]  # from points, landmarks, targets and groups
+    featured: Callable[..., tuple[Any, ...]]  # from features, targets and groups
+    parted: Callable[[Array | None, int], Array | None]  # what the loss takes, from the groups of so many points
 
-    def at(self, regs: Iterable[float], F: Array, V: Array) -> list[float]:
+    def at(self, regs: Iterable[float], F: Array, V: Array, groups: Array | None = None) -> list[float]:
         """The loss at each regulariser, infinite where there is none: on the host, without a gradient or padding."""
-        values = []
+        values, parts = [], self.parted(groups, len(F))
         for reg in regs:
             try:
                 with np.errstate(all="ignore"):
-                    value = float(self.loss(reg, F, np.ones(len(F)), V))
+                    value = float(self.loss(reg, F, np.ones(len(F)), V, parts))
             except FactorisationError:
                 value = np.inf
             values.append(value if np.isfinite(value) else np.inf)
         return values
 
 
-def _padded_features(F: Array, V: Array) -> tuple[Array, Array, Array]:
+def _padded_features(F: Array, V: Array, groups: Array | None = None) -> tuple[Any, ...]:
     rows, n = padded_size(len(F)), len(F)
     F, V = (np.pad(A, ((0, rows - n), (0, padded_size(A.shape[1]) - A.shape[1]))) for A in (F, V))
-    return F, (np.arange(rows) < n).astype(float), V
+    return F, (np.arange(rows) < n).astype(float), V, _folds(groups, rows)
 
 
 _OBJECTIVES = {
     "loo": _Objective(
-        loo_loss, WrittenOut(_loo_of_kernel), WrittenOut(_loo_of_reg), lambda *parts: parts, lambda *parts: parts
+        loo_loss,
+        WrittenOut(_loo_of_kernel),
+        WrittenOut(_loo_of_reg),
+        lambda *parts: parts,
+        lambda *parts: parts,
+        lambda groups, n: groups,
     ),
     "validation": _Objective(
         validation_loss,
         _validation_of_kernel,
         _validation_of_reg,
-        lambda X, landmarks, V: (_prepare(X, V, landmarks),),
+        lambda X, landmarks, V, groups=None: (_prepare(X, V, landmarks, groups),),
         _padded_features,
+        _folds,
     ),
 }
 
@@ -237,16 +293,24 @@ def scored_features(Y: Array, kernel: Kernel | None, rng: np.random.Generator, *
 
 
 def tune_kernel(
-    kernel: Gaussian, X: Array, V: Array, *, reg: float | None, method: str, rng: np.random.Generator
+    kernel: Gaussian,
+    X: Array,
+    V: Array,
+    *,
+    reg: float | None,
+    method: str,
+    rng: np.random.Generator,
+    groups: Array | None = None,
 ) -> Optimum:
     """Learn the lengthscale of a kernel, and reg unless it is given, on at most 1,024 points.
 
     Starts at the best of a few lengthscales and regularisers, each with landmarks of its own, and chooses landmarks
-    again where the lengthscale has moved: those of a long lengthscale cannot tell what a short one would do.
+    again where the lengthscale has moved: those of a long lengthscale cannot tell what a short one would do. Points with
+    the same label in `groups` (n,) are left out together.
     """
     if len(X) > MOST_POINTS or method == "validation":  # folds go by position, so that order must be random
         rows = rng.permutation(len(X))[:MOST_POINTS]
-        X, V = X[rows], V[rows]
+        X, V, groups = X[rows], V[rows], None if groups is None else groups[rows]
     chosen, regs = _OBJECTIVES[method], sorted(REG_STARTS) if reg is None else [reg]
 
     def landmarks_of(kernel: Gaussian) -> Array:
@@ -258,14 +322,14 @@ def tune_kernel(
         landmarks = landmarks_of(trial)
         try:
             F = masked_features(trial, Padded(X, np.ones(len(X)), landmarks, np.ones(len(landmarks)), V))
-            losses = chosen.at(regs, F, V)
+            losses = chosen.at(regs, F, V, groups)
         except FactorisationError:
             losses = [np.inf] * len(regs)
         trials += [
             (loss, ConditionalParameters(trial, start), landmarks) for loss, start in zip(losses, regs, strict=True)
         ]
     _, params, landmarks = trials[last_of_the_best([loss for loss, _, _ in trials])]
-    data = chosen.sample(X, landmarks, V)
+    data = chosen.sample(X, landmarks, V, groups)
     bounds = {"kernel.lengthscale": (kernel.lengthscale.min() / REACH, kernel.lengthscale.max() * REACH)}
     bounds |= {"reg": REG_BOUNDS} if reg is None else {}
     options: dict[str, Any] = {"bounds": bounds, "fixed": () if reg is None else ("reg",), "warn": False}
@@ -273,23 +337,26 @@ def tune_kernel(
     found = minimise(chosen.of_kernel, params, data, progress=False, **options)
     moved = np.abs(np.log(found.params.kernel.lengthscale / params.kernel.lengthscale)).max()
     if moved > np.log(MOVED):
-        first, data = found, chosen.sample(X, landmarks_of(found.params.kernel), V)
+        first, data = found, chosen.sample(X, landmarks_of(found.params.kernel), V, groups)
         found = minimise(chosen.of_kernel, first.params, data, progress=False, **options)
         evaluations = first.evaluations + found.evaluations
         found = dataclasses.replace(found, path=first.path + found.path, evaluations=evaluations)
-    return _explained(found)
+    return _explained(found, chosen.of_kernel, data)
 
 
-def tune_reg(F: Array, V: Array, *, scale: float, method: str, rng: np.random.Generator) -> Optimum:
+def tune_reg(
+    F: Array, V: Array, *, scale: float, method: str, rng: np.random.Generator, groups: Array | None = None
+) -> Optimum:
     """Learn reg for features that stay as they are, of at most 1,024 points; `scale` is their mean square."""
     order, chosen = rng.permutation(len(F)), _OBJECTIVES[method]
-    F, V = F[order], V[order]
+    F, V, groups = F[order], V[order], None if groups is None else groups[order]
     starts = [scale * start for start in sorted(REG_STARTS)]
-    start = Regulariser(starts[last_of_the_best(chosen.at(starts, F, V))])
-    data = chosen.featured(F, V)
+    start = Regulariser(starts[last_of_the_best(chosen.at(starts, F, V, groups))])
+    data = chosen.featured(F, V, groups)
     bounds = {"reg": (scale * REG_BOUNDS[0], scale * REG_BOUNDS[1])}
     prefer = {"reg": scale * PREFERRED_REG}
-    return _explained(minimise(chosen.of_reg, start, data, bounds=bounds, prefer=prefer, warn=False, progress=False))
+    found = minimise(chosen.of_reg, start, data, bounds=bounds, prefer=prefer, warn=False, progress=False)
+    return _explained(found, chosen.of_reg, data)
 
 
 def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int, *, scale: float) -> float:
@@ -303,8 +370,7 @@ def holdout_reg(core: Array, right: Array, held_F: Array, held_V: Array, n: int,
     candidates = scale * np.geomspace(*REG_BOUNDS, 81)
     errors = [((held_V - (left / (values + (n - len(held_F)) * reg)) @ right) ** 2).sum() for reg in candidates]
     best = last_of_the_best(errors, ROUNDING * float((held_V**2).sum()))
-    if best in (0, len(candidates) - 1):
-        explain_edge(f"reg at its {'upper' if best else 'lower'} bound {candidates[best]:.3g}")
+    explain_grid(candidates, errors, best)
     return float(candidates[best])
 
 
@@ -322,11 +388,28 @@ def explain_edge(edge: str) -> None:
     warn_user(message, BoundWarning)
 
 
-def _explained(found: Optimum) -> Optimum:
-    """Say what it means for the data that an optimum sits on a bound."""
+def explain_grid(regs: Array, losses: Sequence[float], chosen: int) -> None:
+    """Say what it means for the data that the least or the largest of some regularisers, in rising order, was chosen.
+
+    The least is worth a word only if ten times as much would be worse.
+    """
+    if chosen == len(regs) - 1:
+        explain_edge(f"reg at its upper bound {regs[-1]:.3g}")
+    elif chosen == 0 and losses[int(np.searchsorted(regs, 10.0 * regs[0]))] > (1.0 + NOTICED) * losses[0]:
+        explain_edge(f"reg at its lower bound {regs[0]:.3g}")
+
+
+def _explained(found: Optimum, loss: Any, data: tuple[Any, ...]) -> Optimum:
+    """Say what it means for the data that an optimum sits on a bound, if a step back would be worse.
+
+    A regulariser at its upper bound is always worth a word: nothing is predicted then.
+    """
     for edge in found.on_bound:
-        lengthscale = getattr(getattr(found.params, "kernel", None), "lengthscale", np.zeros(1))
-        one_column_of_many = lengthscale.size > 1 and np.ptp(np.log(lengthscale)) > 1e-3
-        if not (one_column_of_many and edge.startswith("kernel.lengthscale at its upper")):  # ARD: it plays no part
+        name, low = edge.split(" at its ")[0], " at its lower" in edge
+        value = found.path[-1][name]
+        if not low and np.ptp(np.log(value)) > 1e-3:  # of several columns some play no part
+            continue
+        back = at_step(found.params, {name: value * (_STEP_BACK if low else 1.0 / _STEP_BACK)})
+        if edge.startswith("reg at its upper") or evaluate(loss, back, data) > (1.0 + NOTICED) * found.value:
             explain_edge(edge)
     return found

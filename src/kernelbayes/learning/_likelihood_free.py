@@ -85,6 +85,7 @@ class Replicates:
         weights: (T,) that turn a sum over them into an integral under the prior.
         ratio: (m,) the prior's density over that from which the parameters were drawn; None where they follow the prior.
         shares: (R,) of the replicates in the score: as the prior has it, where parameters were drawn from something else.
+        groups: (m,) the same label for simulations that are left out together; None for each by itself.
     """
 
     Z: Array
@@ -94,20 +95,31 @@ class Replicates:
     weights: Array
     shares: Array
     ratio: Array | None = None
+    groups: Array | None = None
+
+    @functools.cached_property
+    def places(self) -> kernel_means.Places:
+        """The p parameters that differ."""
+        return kernel_means.Places.gathered(self.Z, self.groups, self.ratio)
+
+    @functools.cached_property
+    def at(self) -> Array:
+        """The place (R,) of each replicate, which is left out of what is learned for it."""
+        return self.places.rows(self.rows)
 
     @functools.cached_property
     def between(self) -> Array:
-        """Squared distances (m, m) of the parameters."""
-        return squared_distances(self.Z, self.Z)
+        """Squared distances (p, p) of the places."""
+        return squared_distances(self.places.Z, self.places.Z)
 
     @functools.cached_property
     def across(self) -> Array:
-        """Squared distances (T, m) of the points from the parameters."""
-        return squared_distances(self.points, self.Z)
+        """Squared distances (T, p) of the points from the places."""
+        return squared_distances(self.points, self.places.Z)
 
     @functools.cached_property
     def grams(self) -> Callable[[float], tuple[Array, Array]]:
-        """Gram matrices (m, m) of the parameters and (T, m) with the points, at a lengthscale.
+        """Gram matrices (p, p) of the places and (T, p) with the points, at a lengthscale.
 
         The last few are kept, here and in `operators`: a search without slopes changes one setting at a time.
         """
@@ -120,11 +132,11 @@ class Replicates:
 
     @functools.cached_property
     def operators(self) -> Callable[[float, float], tuple[Array, Array]]:
-        """Factor of the regularised Gram matrix, and columns (m, R) of its inverse, at a lengthscale and regulariser."""
+        """Factor of the regularised Gram matrix, and columns (p, R) of its inverse, at a lengthscale and regulariser."""
 
         def at(beta: float, reg: float) -> tuple[Array, Array]:
-            factor = kernel_means.operator(self.grams(beta)[0], reg, self.ratio)
-            return factor, kernel_means.inverse_columns(factor, self.rows)
+            factor = kernel_means.operator(self.grams(beta)[0], reg, self.places.ratio)
+            return factor, kernel_means.inverse_columns(factor, self.at)
 
         return functools.lru_cache(_KEPT)(at)
 
@@ -165,7 +177,9 @@ def kappa_of(squares: AnyArray, epsilon: AnyArray) -> AnyArray:
 
 
 def price_of_few(kappa: AnyArray, rows: AnyArray) -> AnyArray:
-    """What it costs, in nats, that a likelihood rests on few simulations: nothing from `_ENOUGH` of them on.
+    """What it costs, in nats, that a likelihood rests on few places: nothing from `_ENOUGH` of them on.
+
+    `kappa` (p, R) are the means of the epsilon-kernels there, and `rows` the places in the observation's place.
 
     A posterior about the one simulation that resembles an observation most, as wide as such a guess needs to be, can score
     as well as one that is learned from many. It is just less to rely on, so the latter is preferred.
@@ -181,12 +195,14 @@ class LeftOut(NamedTuple):
 
     Attributes:
         kappa: epsilon-kernels (m, R).
-        V: weights (m, R) of the likelihoods.
+        means: their means (p, R) at the places.
+        V: weights (p, R) of the likelihoods.
         own: their values (R,) at the parameters that were really behind it.
         elsewhere: their values (T, R) at the points.
     """
 
     kappa: Array
+    means: Array
     V: Array
     own: Array
     elsewhere: Array
@@ -197,15 +213,16 @@ def left_out(scales: Scales, sample: Replicates) -> LeftOut:
     L, across = sample.grams(scales.beta)
     factor, inverse = sample.operators(scales.beta, scales.reg)
     kappa = kappa_of(sample.squares, scales.epsilon)
-    V = kernel_means.weights_without(factor, kappa, sample.rows, inverse)
-    return LeftOut(kappa, V, (L[sample.rows] * V.T).sum(1), across @ V)
+    means = sample.places.mean(kappa)
+    V = kernel_means.weights_without(factor, means, sample.at, inverse)
+    return LeftOut(kappa, means, V, (L[sample.at] * V.T).sum(1), across @ V)
 
 
 def posterior_score(scales: Scales, sample: Replicates) -> float:
     """The objective `posterior` at one setting."""
     found = left_out(scales, sample)
     value = sample.shares @ scores(found.own, found.elsewhere, sample.weights)
-    return float(value - price_of_few(found.kappa, sample.rows))
+    return float(value - price_of_few(found.means, sample.at))
 
 
 class EpsilonLoss:
@@ -217,9 +234,9 @@ class EpsilonLoss:
     def __init__(self, scales: Scales, sample: Replicates):
         L, across = sample.grams(scales.beta)
         factor, columns = sample.operators(scales.beta, scales.reg)
-        rows, inverse = sample.rows, columns.T
+        rows, inverse = sample.at, columns.T
         each = np.arange(len(rows))
-        # what takes values at the simulations to the points and to the parameters
+        # what takes values at the places to the points and to the parameters
         self.smoother = np.asarray(solve(factor, across.T)).T
         self.to_rows = np.asarray(solve(factor, L[:, rows])).T
         self.ratio = inverse / inverse[each, rows][:, None]
@@ -229,8 +246,9 @@ class EpsilonLoss:
         self.others[rows, each] = 0.0
 
     def __call__(self, log_epsilon: Array) -> tuple[float, Array]:
-        squares = self.sample.squares
-        K = kappa_of(squares, np.exp(log_epsilon))
+        squares, places = self.sample.squares, self.sample.places
+        kappa = kappa_of(squares, np.exp(log_epsilon))
+        K = places.mean(kappa)
         left_out = (self.ratio * K.T).sum(1)
         elsewhere = self.smoother @ K - self.at_rows * left_out
         own = (self.to_rows * K.T).sum(1) - self.own * left_out
@@ -238,9 +256,8 @@ class EpsilonLoss:
         through = -(elsewhere_slope * self.at_rows).sum(0) - own_slope * self.own
         K_slope = self.smoother.T @ elsewhere_slope + self.to_rows.T * own_slope + self.ratio.T * through
         few, few_slope = self._few(K)
-        slope = (
-            ((few_slope - K_slope) * K).ravel() @ squares.reshape(-1, squares.shape[-1]) * np.exp(-2.0 * log_epsilon)
-        )
+        by_log = (places.back(few_slope - K_slope) * kappa).ravel()
+        slope = by_log @ squares.reshape(-1, squares.shape[-1]) * np.exp(-2.0 * log_epsilon)
         apart = log_epsilon - log_epsilon.mean()
         price = _PRICE_OF_DIFFERENCE * (apart**2).mean()
         return price + few - value, slope + 2.0 * _PRICE_OF_DIFFERENCE * apart / len(apart)
@@ -253,7 +270,7 @@ class EpsilonLoss:
         active = (effective < _ENOUGH) & (effective > 1.0)
         weight = np.where(active, _PRICE_OF_FEW / K.shape[1], 0.0)
         slope = -weight * 2.0 * (self.others / np.maximum(total, 1e-300) - others / squared)
-        return float(price_of_few(K, self.sample.rows)), slope
+        return float(price_of_few(K, self.sample.at)), slope
 
 
 def _score_and_slopes(own: Array, elsewhere: Array, weights: Array, shares: Array) -> tuple[float, Array, Array]:

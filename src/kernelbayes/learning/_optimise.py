@@ -28,6 +28,7 @@ _REACH = 1e3  # by default a parameter may move this factor up or down from its 
 _ON_BOUND = 1e-6
 # Losses that differ by this share are equally good, so that a simpler choice is taken and rounding decides nothing.
 EQUALLY_GOOD = 1e-4
+NOTICED = 1e-2  # what a step back from the edge of a search must cost, as a share, for the edge to matter
 ROUNDING = 1e-12  # of squared errors, relative to the squares of what is predicted
 # What a factor e away from its preferred value costs a parameter, squared, as a share of the objective. Over a decade it
 # outweighs rounding, which differs between processors, and is far below what the data can tell.

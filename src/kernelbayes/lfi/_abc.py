@@ -24,7 +24,8 @@ import numpy as np
 from .. import _check
 from .._linalg import cholesky
 from .._typing import Array
-from ..embeddings._weighted import covariances, effective_sizes
+from ..embeddings._moments import covariances
+from ..embeddings._weighted import effective_sizes
 from ._importance import systematic
 from ._law import Components
 from ._problem import Inference, OutOfBudget, Problem

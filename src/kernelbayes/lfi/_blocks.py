@@ -26,6 +26,33 @@ POOL = 4096
 _TINY = np.finfo(np.float64).tiny
 # The largest whole number that is looked for, beyond the median.
 _FARTHEST = 2.0**60
+# Whole numbers from the low end that a distribution function may sum over, term by term; further out nothing is looked for.
+_MOST_TERMS = 2**20
+# How large the numbers of a distribution may be: SciPy answers larger ones with NaN, never, or by ending the process. First
+# of whole numbers in general, then of those, and of some others, whose quantiles come from long series.
+_LARGEST_OF_WHOLE = 1e12
+_LARGEST = {
+    "skellam": 1e6,
+    "hypergeom": 1e7,
+    "nhypergeom": 1e7,
+    "nchypergeom_fisher": 1e6,
+    "nchypergeom_wallenius": 1e6,
+    "irwinhall": 100.0,
+    "studentized_range": 1e3,
+    "ncf": 1e12,
+}
+# How many values there may be where a distribution function is a sum over them.
+_WIDEST = {
+    "hypergeom": 10**6,
+    "zipfian": 10**6,
+    "poisson_binom": 10**4,
+    "betabinom": 10**4,
+    "nhypergeom": 10**4,
+    "nchypergeom_fisher": 10**3,
+    "nchypergeom_wallenius": 10**3,
+}
+# Of a support without an end: how much mass may lie beyond so many terms.
+_TERMS, _MOST_BEYOND = 2**17, 1e-4
 # Rows asked of a user's own sampler at a time when they are to be the same however many are asked for.
 _BLOCK = 64
 
@@ -75,10 +102,8 @@ class Scalar(Block):
     @classmethod
     def of(cls, frozen: Any, name: str) -> Scalar:
         """Read a frozen distribution."""
-        from scipy import stats  # slow to import
-
         family = frozen.dist.name
-        if type(getattr(stats, family, None)) is not type(frozen.dist):
+        if type(scipy_family(family)) is not type(frozen.dist):
             raise ValueError(
                 f"the prior of {name} is of a class of your own, {type(frozen.dist).__name__}; "
                 "pass kb.Prior(sampler=..., names=...) for a distribution that scipy.stats does not have"
@@ -86,15 +111,31 @@ class Scalar(Block):
         numbers = [*frozen.args, *frozen.kwds.values()]
         if any(np.ndim(v) for v in numbers):
             raise ValueError(f"the prior of {name} has arrays for parameters; give each parameter a prior of its own")
-        if not np.isfinite(frozen.ppf(0.5)):
+        try:
+            median = median_of(frozen)
+        except ValueError as reason:
+            raise ValueError(f"the prior of {name}: {reason}") from None
+        if not np.isfinite(median):
             raise ValueError(f"the prior of {name} is not a distribution: {family}{tuple(numbers)} has no median")
         return cls(family, tuple(map(float, frozen.args)), {k: float(v) for k, v in frozen.kwds.items()})
 
+    def _check_loaded(self) -> None:
+        """Refuse what came from a file and is no distribution."""
+        if scipy_family(self.family) is None:
+            raise ValueError(f"scipy.stats has no distribution {self.family[:40]!r}")
+        try:
+            frozen = self.frozen
+        except TypeError:  # other parameters than the family has
+            raise ValueError(f"{self.text} is not a distribution of scipy.stats") from None
+        if not np.isfinite(median_of(frozen)):
+            raise ValueError(f"{self.text} is not a distribution: it has no median")
+
     @functools.cached_property
     def _frozen_cache(self) -> Any:
-        from scipy import stats  # slow to import
-
-        return getattr(stats, self.family)(*self.args, **self.kwds)
+        family = scipy_family(self.family)
+        if family is None:
+            raise ValueError(f"scipy.stats has no distribution {self.family[:40]!r}")
+        return family(*self.args, **self.kwds)
 
     @property
     def frozen(self) -> Any:
@@ -156,6 +197,62 @@ class Scalar(Block):
         return f"{self.family}({', '.join(numbers)})"
 
 
+def scipy_family(name: str) -> Any:
+    """The distribution of `scipy.stats` with this name, or None: nothing else of that module is ever looked up by name."""
+    from scipy import stats  # slow to import
+
+    found = vars(stats).get(name)
+    return found if isinstance(found, (stats.rv_continuous, stats.rv_discrete)) else None
+
+
+def median_of(frozen: Any) -> float:
+    """The median, NaN if there is no such distribution; a ValueError if its quantiles could not be waited for."""
+    _check_numbers(frozen)
+    if hasattr(frozen, "pmf"):
+        _check_reach(frozen)
+    try:
+        with np.errstate(all="ignore"):
+            return float(frozen.ppf(0.5))
+    except (ValueError, RuntimeError, ArithmeticError):  # a search of SciPy's that did not end well
+        return np.nan
+
+
+def _check_numbers(frozen: Any) -> None:
+    """Refuse numbers that SciPy cannot work with."""
+    family = frozen.dist.name
+    largest = _LARGEST.get(family, _LARGEST_OF_WHOLE if hasattr(frozen, "pmf") else np.inf)
+    for number in (*frozen.args, *frozen.kwds.values()):
+        if np.max(np.abs(number)) > largest:
+            raise ValueError(
+                f"{family} has the number {np.max(number):g}, and SciPy finds no quantiles beyond {largest:g}"
+            )
+
+
+def _check_reach(frozen: Any) -> None:
+    """Refuse a distribution of whole numbers whose quantiles SciPy does not find, or not soon."""
+    family = frozen.dist.name
+    least, most = frozen.support()
+    widest = _WIDEST.get(family, np.inf)
+    if np.isfinite(most - least) and most - least > widest:
+        raise ValueError(
+            f"{family} has {most - least:.3g} values, and its distribution function sums over them; at most {widest:,}"
+        )
+    if np.isinf(most) and _is_summed(frozen):
+        beyond = float(frozen.sf(least + _TERMS))
+        if beyond > _MOST_BEYOND:
+            raise ValueError(
+                f"{family} has {beyond:.2g} of its mass beyond {least + _TERMS:,.0f}, and its distribution function sums "
+                "over all whole numbers up to there: its tail is too long"
+            )
+
+
+def _is_summed(frozen: Any) -> bool:
+    """Whether a distribution function is a sum, term by term: no digits far out, and costly."""
+    from scipy import stats  # slow to import
+
+    return type(frozen.dist)._cdf is stats.rv_discrete._cdf
+
+
 def _coordinate(below: Array, above: Array) -> Array:
     """The coordinate (n,) with these masses on either side, by the smaller of them; never a negative zero."""
     return np.where(below < above, scipy.special.ndtri(below), -scipy.special.ndtri(above)) + 0.0
@@ -167,11 +264,10 @@ def whole_quantile(frozen: Any, mass: Array, upper: bool) -> Array:
     By halving: `isf` of a discrete distribution in scipy.stats is `ppf(1 - mass)`, which has no digits in the tail and need
     not end there.
     """
-    from scipy import stats  # slow to import
-
-    summed = type(frozen.dist)._cdf is stats.rv_discrete._cdf  # term by term: no digits beyond these, and costly
+    summed = _is_summed(frozen)
     mass = np.maximum(mass, 1e-14 if summed else _TINY)
     least, most = frozen.support()
+    most = min(most, least + _MOST_TERMS) if summed else most  # further out, the sum could not be held
 
     def enough(k: Array) -> Array:
         each, back = np.unique(k, return_inverse=True)  # few are asked for, and some are costly

@@ -71,7 +71,7 @@ class Calibration:
         """Between which shares the coverage of right posteriors would lie, with probability `sure`."""
         from scipy import stats  # slow to import
 
-        n = len(self.ranks)
+        n, level = len(self.ranks), level_of(level)
         low, high = stats.binom.ppf([0.5 - 0.5 * sure, 0.5 + 0.5 * sure], n, level)
         return float(low / n), float(high / n)
 
@@ -228,7 +228,8 @@ def _model(posterior: ParameterPosterior) -> KernelMeans:
     problem = _problem(posterior, np.random.default_rng(0))
     scales = Scales(np.asarray(chosen["epsilon"]), float(chosen["lengthscale"]), float(chosen["reg"]))
     adjust = bool(chosen.get("adjust", False))  # files of older versions do not tell: nothing was adjusted
-    return KernelMeans(problem.Z, problem.compare(chosen["epsilon_kernel"]), scales, problem.ratio(), adjust)
+    comparison = problem.compare(chosen["epsilon_kernel"])
+    return KernelMeans(problem.Z, comparison, scales, problem.ratio(), adjust, problem.groups())
 
 
 def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, rng: np.random.Generator) -> Array:
@@ -237,7 +238,7 @@ def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, 
     V, kappa = model.weights_without(rows)
     pool = prior.coordinates(_POOL, rng, placed=False)
     pool = pool[within_reach(prior.on_atoms(pool), model.Z)]
-    values = model.kernel._gram(prior.on_atoms(pool), model.Z) @ V
+    values = model.kernel._gram(prior.on_atoms(pool), model.centres) @ V
     parameters = prior.from_gaussian(pool)
     ranks = np.full((len(rows), prior.dimension), np.nan)
     for i, row in enumerate(rows):
@@ -245,14 +246,15 @@ def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, 
         points, theta, likelihood = pool, parameters, above_noise(values[:, i], floor)
         weights = np.ones(len(pool))
         if latent is not None:
-            near = resemblance(kappa[:, i], None, row)
+            near = resemblance(kappa[:, i], None, row, model.groups)
             if near is None:
                 continue
             local = expected_about(model.Z, near, model.scales.beta)
             extra = local.sample(_LOCAL, rng)
             points, theta = np.concatenate([pool, extra]), np.concatenate([parameters, prior.from_gaussian(extra)])
             placed = prior.on_atoms(extra)
-            there = above_noise(model.kernel._gram(placed, model.Z) @ V[:, i], floor) * within_reach(placed, model.Z)
+            there = above_noise(model.kernel._gram(placed, model.centres) @ V[:, i], floor)
+            there = there * within_reach(placed, model.Z)
             likelihood = np.concatenate([likelihood, there])
             p = latent.density(points)
             weights = p / (_POOL * p + _LOCAL * local.density(points))

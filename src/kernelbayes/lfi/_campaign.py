@@ -12,12 +12,11 @@ import numpy as np
 
 from .._typing import Array
 from .._warning import warn_user
-from ..simulation import Runs, SimulationError, SimulationWarning, open_runs, simulate
-from ..simulation._runs import joined
-from ..simulation._simulate import running, settled_seed
+from ..simulation import Runs, SimulationError, SimulationWarning, open_runs
+from ..simulation._simulate import running, settled_seed, simulated
 from ._prior import Prior
 from ._problem import Inference, Problem
-from ._search import Search, judge, renumbered
+from ._search import Search, judge
 
 # By how many posterior standard deviations the draws of a further round are moved, so that their surroundings are seen.
 _STRAY = 0.7
@@ -92,14 +91,20 @@ class Campaign:
         others = [i for i, row in known.items() if not np.allclose(row, design[i], rtol=1e-9, atol=0.0)]
         return 1 + max((i for i in known if i < min(others, default=np.inf)), default=-1)
 
-    def run(self, rows: Array, start: int = 0) -> Runs:
-        """Simulate at rows, of which some may be in the store; `start` runs were made before, without a store."""
-        seed = self.seed if start == 0 else int(np.random.SeedSequence([self.seed, start]).generate_state(1)[0])
-        options = dict(self.options)
-        options["max_seconds"] = self._seconds_left()
+    def run(self, rows: Array, known: Runs | None = None) -> Runs:
+        """Simulate at rows, of which some may be in the store or, where there is none, `known`: run i has the same seed."""
+        options = {name: value for name, value in self.options.items() if name != "max_seconds"}
+        options["known"] = known if options["store"] is None else None
         self.options["retry_failed"] = False  # once is enough
         with self._explained(lambda: rows):
-            return simulate(self.simulator, rows, names=self.prior.names, random_state=seed, **options)
+            return simulated(
+                self.simulator,
+                rows,
+                self._seconds_left(),
+                names=self.prior.names,
+                random_state=self.seed,
+                **options,
+            )
 
     @contextmanager
     def _explained(self, rows: Callable[[], Array]) -> Iterator[None]:
@@ -149,26 +154,18 @@ class Campaign:
 
         A round that begins badly is not the end of it, as long as half of all runs are well.
         """
-        if self.options["store"] is not None:
-            return self.run(rows)
-        while not self.out_of_time:
-            tried = {*map(int, runs.index), *(f.index for f in runs.failures)}
-            new = np.array([i for i in range(len(rows)) if i not in tried], dtype=int)
-            if not len(new):
-                break
-            bad = None
+        while True:
+            ended = len(runs) + len(runs.failures)
             try:
-                part = self.run(rows[new], len(tried))
+                return self.run(rows, runs)
             except SimulationError as error:
-                if error.runs is None or not len(error.runs) + len(error.runs.failures):
+                if error.runs is None or len(error.runs) + len(error.runs.failures) == ended:
                     raise
-                part, bad = error.runs, error
-            runs = joined([runs, renumbered(part, new)], self.prior.dimension)
-            if bad is None:  # or there was no time for more
-                break
-            if runs.failure_rate > _MOST_FAILED:
-                raise bad
-        return runs
+                if error.runs.failure_rate > _MOST_FAILED:
+                    raise
+                runs = error.runs
+            if self.out_of_time:
+                return runs
 
     def in_rounds(
         self,
@@ -260,9 +257,6 @@ class Campaign:
     @contextmanager
     def _asked(self) -> Iterator[Callable[[Array, int], Runs]]:
         """A function that simulates at rows, the first of which is run number `start`; a store is opened once for all."""
-        if self.options["store"] is None:
-            yield lambda rows, start: renumbered(self.run(rows, start), np.arange(start, start + len(rows)))
-            return
         options = {k: v for k, v in self.options.items() if k != "max_seconds"}
         with running(self.simulator, self.prior.dimension, self.prior.names, self.seed, **options) as open_now:
             for note in open_now.notes:

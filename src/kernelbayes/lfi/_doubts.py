@@ -14,6 +14,8 @@ _RARE = 0.99
 _NEIGHBOURS = 5
 _MOST_NAMED = 4
 _MOST_COLUMNS = 32
+# Distances held at a time.
+_BLOCK_ELEMENTS = 2**22
 # So many effective simulations, as they are shown, that is rounded, are worth a warning.
 _FEW = 5
 
@@ -58,7 +60,10 @@ def novelty(X: Array, y: Array) -> float:
     some = X[:: max(1, len(X) // 1000)] / unit
     k = min(_NEIGHBOURS, len(X) - 1)
     own = np.sort(np.sqrt(squared_distances(y[None] / unit, X / unit)[0]))[k - 1]
-    others = np.sort(np.sqrt(squared_distances(some, X / unit)), axis=1)[:, k]  # the first is itself
+    # the first is itself; a few at a time, of many
+    size = max(1, _BLOCK_ELEMENTS // len(X))
+    blocks = (squared_distances(some[i : i + size], X / unit) for i in range(0, len(some), size))
+    others = np.concatenate([np.sqrt(np.partition(block, k, axis=1)[:, k]) for block in blocks])
     return float((others < own).mean())
 
 

@@ -112,15 +112,22 @@ class GaussianEpsilon(EpsilonKernel):
                 raise ValueError("outputs are the same number in every simulation; there is nothing to learn from")
             X, y, units = X[:, ~flat], y[~flat], units[~flat]
             names = tuple(n for n, gone in zip(names, flat, strict=True) if not gone)
-        X, y = X / units, y / units
-        if np.abs(y).max() > _check.LARGEST:
-            raise ValueError("outputs hardly vary: observed is more than 1e100 of their spreads away from them")
+        X, y = _in_units(X, y, units)
         if len(names) > _MOST_SCALES:
             return Comparison(X, X, y, ("all outputs",), np.array([float(X.shape[1])]), np.ones(1))
         if self.standardise:
             long = long_tailed(X) if self.ranks is None else np.full(len(y), self.ranks)
             X[:, long], y[long] = normal_scores(X[:, long], y[long])
         return Comparison(X, X, y, names, np.ones(len(names)), units)
+
+
+def _in_units(X: Array, y: Array, units: Array | float) -> tuple[Array, Array]:
+    """Outputs and observation in units of the spread of the outputs."""
+    with np.errstate(over="ignore"):  # what becomes infinite is refused as such
+        X, y = X / units, y / units
+    if np.abs(y).max() > _check.LARGEST:
+        raise ValueError("outputs hardly vary: observed is more than 1e100 of their spreads away from them")
+    return X, y
 
 
 def spreads(X: Array) -> Array:
@@ -265,11 +272,12 @@ class SpatioTemporalEpsilon(EpsilonKernel):
         if outputs.ndim != 2 or observed.ndim != 1:
             raise ValueError(f"a series or field is one number per location: got outputs of shape {outputs.shape}")
         t = _locations(self.locations, "locations", len(observed))
-        s = t if self.simulated is None else _locations(self.simulated, "simulated", outputs.shape[1])
+        simulated = _check.alike(self.simulated, self.locations, "simulated")
+        s = t if simulated is None else _locations(simulated, "simulated", outputs.shape[1])
         if s.shape[0] != outputs.shape[1] or s.shape[1] != t.shape[1]:
             raise ValueError(f"simulated has shape {s.shape} where outputs have {outputs.shape[1]} values")
         unit, centre = _pooled_spread(outputs), float(np.median(outputs))
-        X, y = (outputs - centre) / unit, (observed - centre) / unit
+        X, y = _in_units(outputs - centre, observed - centre, unit)
         lengthscale, amplitude, noise = self._process(s, X, y)
         H = Gaussian(lengthscale)
         factor = np.asarray(cholesky(amplitude**2 * H.gram(s, s), "the covariance over locations", noise**2))

@@ -13,7 +13,8 @@ import numpy as np
 
 from .._linalg import cholesky, solve_lower
 from .._typing import Array
-from ..embeddings._weighted import covariances, effective_sizes
+from ..embeddings._moments import covariances
+from ..embeddings._weighted import effective_sizes
 from ..kernels import Gaussian, gram_blocks
 from ..kernels._distributions import Distribution, Normal
 from ..rules.regression_adjustment import moments

@@ -17,6 +17,7 @@ from .._warning import warn_user
 from ..embeddings import PosteriorWarning
 from ..simulation import Failure, Runs
 from ..simulation._runs import SHARE_TO_WARN
+from ..simulation._simulate import store_path
 from . import _abc, _dme, _kelfi, _kernel_methods
 from ._campaign import Campaign
 from ._doubts import doubts
@@ -24,7 +25,7 @@ from ._epsilon import SpatioTemporalEpsilon, read_observed
 from ._law import within_reach
 from ._posterior import ParameterPosterior
 from ._prior import DESIGNS, Prior, read_prior
-from ._problem import Inference, Problem
+from ._problem import Inference, Problem, numbered
 
 # Methods that learn from any simulations, and methods that choose where to simulate as they go.
 LEARNING: dict[str, Callable[..., Inference]] = {
@@ -89,7 +90,8 @@ def infer(
         method: "kelfi" (kernel means likelihood; Hsu 2019, chapter 4), "dme" (deconditional; 5.9.3), "kbr" (kernel Bayes'
             rule), "k-abc", "k2-abc", "rejection"; and those that choose where to simulate, "mcmc-abc", "smc-abc",
             "synthetic", "adaptive-synthetic", "gps-abc".
-        parameters, outputs: simulations made elsewhere, (m, d) and (m, ...), in place of a simulator.
+        parameters, outputs: simulations made elsewhere, (m, d) and (m, ...), in place of a simulator. Data frames and dicts
+            are read by the names of their columns.
         rounds: split the runs over so many rounds, each but the first drawn about the posterior so far: more accurate where
             the posterior is much narrower than the prior, but good for this one observation only.
         more: so many runs more than there are in the store.
@@ -125,7 +127,7 @@ def infer(
     rng = _check.generator(random_state)
     options = {
         "executor": executor,
-        "store": store,
+        "store": store_path(store),
         "timeout": timeout,
         "vectorised": vectorised,
         "pass_dict": pass_dict,
@@ -279,12 +281,15 @@ def _given_runs(prior: Prior, parameters: Any, outputs: Any) -> Runs:
         raise ValueError("parameters and outputs belong together: the rows of one are those of the other")
     theta = prior._read(parameters, "parameters")
     if isinstance(outputs, dict):
-        names, table = (
-            tuple(outputs),
-            np.column_stack([_check._as_numbers(v, f"outputs[{n!r}]") for n, v in outputs.items()]),
-        )
+        if not outputs:
+            raise ValueError("outputs is an empty dict")
+        names, columns = tuple(outputs), [_check._as_numbers(v, f"outputs[{n!r}]") for n, v in outputs.items()]
+        for name, column in zip(names, columns, strict=True):
+            _check.same_length(theta, np.atleast_1d(column), "parameters", f"outputs[{name!r}]")
+        table = np.column_stack(columns)
     else:
-        names, table = None, np.atleast_1d(_check._as_numbers(outputs, "outputs"))
+        names, table = _check.own_names(outputs), np.atleast_1d(_check._as_numbers(outputs, "outputs"))
+    _check.distinct_names(names or (), "outputs")
     _check.same_length(theta, table, "parameters", "outputs")
     good = np.asarray(np.isfinite(table.reshape(len(table), -1)).all(1))
     if not good.any():
@@ -317,18 +322,19 @@ def _names(runs: Runs, given: Any) -> tuple[str, ...]:
         if len(set(given)) < width:
             raise ValueError(f"statistics has the same name twice among {list(given)}")
         return tuple(map(str, given))
-    return runs.statistics or tuple(f"x{i}" for i in range(width))
+    return runs.statistics or numbered(width)
 
 
 def _observation(value: Any, runs: Runs, names: tuple[str, ...]) -> Array:
-    if isinstance(value, dict):
-        missing = [n for n in names if n not in value]
+    given = _check.row_names(value) or _check.own_names(value)
+    if given is not None and (isinstance(value, dict) or names != numbered(len(names))):
+        missing = [n for n in names if n not in given]
         if missing:
             raise ValueError(f"observed lacks {missing}, which a simulation returns")
-        unknown = [n for n in value if n not in names]
+        unknown = [n for n in given if n not in names]
         if unknown:
             raise ValueError(f"observed has {unknown}, which a simulation does not return; it returns {list(names)}")
-        value = [value[n] for n in names]
+        value = _check.row_by_name(value, names, "observed")
     return read_observed(value, runs.outputs.shape[1:])
 
 

@@ -21,8 +21,11 @@ import numpy as np
 
 from .. import _check
 from .._typing import Array
-from ..embeddings._weighted import covariances, effective_sizes
-from ..kernels import Gaussian
+from ..embeddings._moments import covariances
+from ..embeddings._weighted import effective_sizes
+from ..features import IncompleteCholesky, represent
+from ..features._landmark import EXACT_POINTS, LandmarkFeatures
+from ..kernels import Gaussian, matmul
 from ..kernels._distributions import Normal
 from ..kernels._integrals import mean_integral
 from ..learning import _likelihood_free as objectives
@@ -37,6 +40,9 @@ from ._problem import Inference, Problem
 
 # Scales are learned from at most so many simulations, those nearest the observation among them.
 _MOST_LEARNED = 1500
+# Where more parameters differ than the kernel is used at exactly, the likelihood has kernels at so many of them, less those
+# that leave no more than this of the others.
+_LANDMARKS, _LANDMARK_TOL = 1500, 1e-8
 # Points that integrate over the prior while learning, and that stand for it in the sampled forms.
 _CONTRAST, SAMPLED = 600, 4000
 _EVALUATIONS = 60
@@ -54,38 +60,70 @@ ROUGH = 0.5
 class KernelMeans:
     """A fitted kernel means likelihood: pairs, how outputs are compared, and the scales.
 
-    One factorisation serves every observation. `adjust` says whether posteriors are adjusted by regression.
+    One factorisation serves every observation. `adjust` says whether posteriors are adjusted by regression, `groups` which
+    simulations are left out together.
+
+    Attributes:
+        centres: coordinates (c, d) at which the likelihood has its kernels: the parameters that differ or, where these are
+            many, landmarks among them.
     """
 
     def __init__(
-        self, Z: Array, comparison: Comparison, scales: Scales, ratio: Array | None = None, adjust: bool = False
+        self,
+        Z: Array,
+        comparison: Comparison,
+        scales: Scales,
+        ratio: Array | None = None,
+        adjust: bool = False,
+        groups: Array | None = None,
     ):
         self.Z, self.comparison, self.scales, self.ratio, self.adjust = Z, comparison, scales, ratio, adjust
-        self.kernel = Gaussian(scales.beta)
+        self.kernel, self.groups = Gaussian(scales.beta), groups
+        self.places = kernel_means.Places.gathered(Z, groups, ratio)
+        self.centres = self.places.Z if self._landmarks is None else self._landmarks.points
+
+    @functools.cached_property
+    def _landmarks(self) -> kernel_means.OnLandmarks | None:
+        if len(self.places.Z) <= EXACT_POINTS:
+            return None
+        rows = np.unique(self.places.rows(_spread_out(self.comparison, _LANDMARKS)))
+        features = IncompleteCholesky(tol=_LANDMARK_TOL)._fit(
+            self.kernel, self.places.Z[rows], np.random.default_rng(0)
+        )[0]
+        assert isinstance(features, LandmarkFeatures)
+        return kernel_means.OnLandmarks(features, represent(features, self.places.Z), self.places, self.scales.reg)
 
     @functools.cached_property
     def factor(self) -> Array:
-        """Of `L + m reg I`."""
-        return np.asarray(kernel_means.operator(self.kernel._gram(self.Z, self.Z), self.scales.reg, self.ratio))
+        """Of `L + m reg I`, where the likelihood has a kernel at all parameters."""
+        L = self.kernel._gram(self.places.Z, self.places.Z)
+        return np.asarray(kernel_means.operator(L, self.scales.reg, self.places.ratio))
 
     def kappa(self, targets: Array) -> Array:
         """Epsilon-kernels (m, t) of observations (t, q), each relative to the largest."""
-        exponents = -0.5 * (self.comparison.squares(targets) / self.scales.epsilon**2).sum(-1)
+        each = [(self.comparison.squares(y[None])[:, 0] / self.scales.epsilon**2).sum(-1) for y in targets]
+        exponents = -0.5 * np.stack(each, axis=1)
         return np.exp(exponents - exponents.max(0))
 
     def weights(self) -> tuple[Array, Array]:
-        """The weights v (m,) of the likelihood (4.4), and the epsilon-kernels (m,) themselves."""
+        """The weights v (c,) of the likelihood (4.4), and the epsilon-kernels (m,) themselves."""
         kappa = self.kappa(self.comparison.observed[None])[:, 0]
-        return np.asarray(kernel_means.weights(self.factor, kappa)), kappa
+        means = self.places.mean(kappa)
+        if self._landmarks is not None:
+            return self._landmarks.weights(means), kappa
+        return np.asarray(kernel_means.weights(self.factor, means)), kappa
 
     def weights_without(self, rows: Array) -> tuple[Array, Array]:
-        """The same (m, t) for simulations in the place of the observation, each left out of the pairs."""
+        """The same (c, t) for simulations in the place of the observation, each left out of the pairs with its group."""
         kappa = self.kappa(self.comparison.right[rows])
-        return np.asarray(kernel_means.weights_without(self.factor, kappa, rows)), kappa
+        means, at = self.places.mean(kappa), self.places.rows(rows)
+        if self._landmarks is not None:
+            return self._landmarks.weights_without(means, at), kappa
+        return np.asarray(kernel_means.weights_without(self.factor, means, at)), kappa
 
     def moments(self, kappa: Array, target: Array, row: int | None = None) -> Moments | None:
         """Those that a posterior is moved to, given epsilon-kernels (m,) of an observation (q,); None to leave it."""
-        near = resemblance(kappa, self.ratio, row) if self.adjust else None
+        near = resemblance(kappa, self.ratio, row, self.groups) if self.adjust else None
         return None if near is None else adjusted(near, self.comparison.left - target, self.Z, self._spread)
 
     @functools.cached_property
@@ -141,6 +179,8 @@ def kelfi(
             "evaluations": learned.evaluations,
             "noise": floor,
             "adjusted": target is not None,
+            "learned_from": min(len(model.Z), _MOST_LEARNED),
+            "centres": len(model.centres),
         },
         model,
         dict(zip(model.comparison.names, scales.epsilon * model.comparison.units, strict=True)),
@@ -161,11 +201,11 @@ def _posterior(problem: Problem, model: KernelMeans, v: Array, kappa: Array, for
             raise ValueError("form='closed' needs a prior with Gaussian coordinates; this one can only be sampled")
         seed = int(problem.rng.integers(2**31))
         atoms = problem.prior if problem.prior.whole.any() else None
-        law = KernelMeansPosterior(v, model.Z, model.scales.beta, latent, kappa, seed, atoms)
+        law = KernelMeansPosterior(v, model.centres, model.scales.beta, latent, kappa, seed, atoms, model.Z)
         return law, law.noise
     points = problem.prior.coordinates(SAMPLED, problem.rng)
     points = points[within_reach(points, model.Z)]
-    values = model.kernel._gram(points, model.Z) @ v
+    values = matmul(model.kernel, points, model.centres, v)
     floor = float(objectives.noise_floor(values))
     law = WeightedPoints(points, objectives.above_noise(values, floor), model.kernel)
     return law, floor / float(values.max())
@@ -200,20 +240,21 @@ def fit(
     fixed = Fixed(*_given(epsilon, lengthscale, reg, groups))
     several = groups > 1 and fixed.epsilon is None
     ard = (learn == "posterior" and several) if ard is None else bool(ard) and several
-    start = _start(comparison, fixed)
+    start, ratio, alike = _start(comparison, fixed), problem.ratio(), problem.groups()
     if learn is None:
         value = Learned(start, float("nan"), 0, ())
-        return KernelMeans(Z, comparison, start, problem.ratio(), bool(adjust)), value, False
-    rows, ratio = _learned_from(comparison), problem.ratio()
+        return KernelMeans(Z, comparison, start, ratio, bool(adjust), alike), value, False
+    rows = _spread_out(comparison, _MOST_LEARNED)
     few = comparison.subset(rows)
     if learn == "marginal":
         learned = _by_marginal(few, Z[rows], prior, start, fixed, ard)
     else:
-        sample = replicated(few, Z[rows], prior, None if ratio is None else ratio[rows], replicates, problem.rng)
+        some = [None if part is None else part[rows] for part in (ratio, alike)]
+        sample = replicated(few, Z[rows], prior, some[0], replicates, problem.rng, some[1])
         learned = _by_posterior(sample, start, fixed, ard, groups)
         if adjust is None and not refused:
             adjust = _gain(learned.scales, sample, few, prior).clear
-    return KernelMeans(Z, comparison, learned.scales, ratio, bool(adjust)), learned, ard
+    return KernelMeans(Z, comparison, learned.scales, ratio, bool(adjust), alike), learned, ard
 
 
 def _no_adjustment(prior: Prior, comparison: Comparison) -> str:
@@ -262,14 +303,14 @@ def _start(comparison: Comparison, fixed: Fixed) -> Scales:
     return Scales(epsilon, beta, _START_REG if fixed.reg is None else fixed.reg)
 
 
-def _learned_from(comparison: Comparison) -> Array:
+def _spread_out(comparison: Comparison, most: int) -> Array:
     """Rows to learn from: all, or the nearest third of the most there may be and an even choice of the others."""
     m = len(comparison.left)
-    if m <= _MOST_LEARNED:
+    if m <= most:
         return np.arange(m)
     order = np.argsort(comparison.from_observed().sum(-1))
-    near = _MOST_LEARNED // 3
-    others = order[near:][:: max(1, (m - near) // (_MOST_LEARNED - near))][: _MOST_LEARNED - near]
+    near = most // 3
+    others = order[near:][:: max(1, (m - near) // (most - near))][: most - near]
     return np.sort(np.concatenate([order[:near], others]))
 
 
@@ -313,6 +354,7 @@ def replicated(
     ratio: Array | None,
     count: int | None,
     rng: np.random.Generator,
+    groups: Array | None = None,
 ) -> Replicates:
     """Simulations that resemble the observation in its place, and points to integrate over the prior.
 
@@ -329,9 +371,8 @@ def replicated(
     reach = within_reach(points, Z)
     points, weights = points[reach], weights[reach]
     shares = np.ones(len(rows)) if ratio is None else ratio[rows]
-    return Replicates(
-        Z, rows, comparison.squares(comparison.right[rows]), points, weights, shares / shares.sum(), ratio
-    )
+    squares = comparison.squares(comparison.right[rows])
+    return Replicates(Z, rows, squares, points, weights, shares / shares.sum(), ratio, groups)
 
 
 def contrast(prior: Prior, near: Array, count: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -50,7 +50,7 @@ def kernel_abc(
         reg=1e-4 if reg is None and median else reg,
         intercept=not median,
         random_state=int(problem.rng.integers(2**31)),
-    ).fit(comparison.left, problem.Z)
+    ).fit(comparison.left, problem.Z, problem.groups())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PosteriorWarning)
         weights = np.asarray(model.embed(comparison.observed).weights)

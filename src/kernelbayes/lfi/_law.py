@@ -145,12 +145,14 @@ class KernelMeansPosterior(Law):
         near: how much each simulation resembles the observation (m,), for a first guess of where the posterior is.
         seed: of the draws that measure the likelihood's errors and fit a proposal.
         atoms: the prior of the parameters, if some are whole numbers: see `Prior.on_atoms`.
+        simulated: coordinates (m, d) of the simulations, where `Z` and `v` are not those of each of them.
 
     Attributes:
         noise: the size of the likelihood's errors, relative to its largest value.
     """
 
     atoms: Prior | None = None
+    box: Array | None = None  # files of older versions have none: there, Z is all that was simulated
 
     def __init__(
         self,
@@ -161,12 +163,15 @@ class KernelMeansPosterior(Law):
         near: Array,
         seed: int = 0,
         atoms: Prior | None = None,
+        simulated: Array | None = None,
     ):
+        simulated = Z if simulated is None else simulated
         self.v, self.Z, self.beta, self.prior, self.seed, self.atoms = v, Z, beta, prior, seed, atoms
+        self.box = np.stack([simulated.min(0), simulated.max(0)])
         self.kernel = Gaussian(beta)
-        self._guess = expected_about(Z, near / near.sum(), beta)
+        self._guess = expected_about(simulated, near / near.sum(), beta)
         drawn = self._placed(prior.sample(_FOR_FLOOR, np.random.default_rng(seed)))
-        values = self.likelihood(np.concatenate([drawn[within_reach(drawn, Z)], Z]))
+        values = self.likelihood(np.concatenate([drawn[within_reach(drawn, self.box)], Z]))
         self._floor, largest = float(noise_floor(values)), float(values.max())
         self.noise = max(-float(values.min()), 0.0) / largest if largest > 0 else np.inf
 
@@ -179,7 +184,8 @@ class KernelMeansPosterior(Law):
 
     def _target(self, z: Array) -> Array:
         z = self._placed(z)
-        return np.where(within_reach(z, self.Z), above_noise(self.likelihood(z), self._floor), 0.0)
+        reach = within_reach(z, self.Z if self.box is None else self.box)
+        return np.where(reach, above_noise(self.likelihood(z), self._floor), 0.0)
 
     @functools.cached_property
     def _mixture_cache(self) -> SignedMixture:

@@ -14,6 +14,7 @@ from .._summary import Summary
 from .._typing import Array, RandomState
 from ..simulation import Runs, SimulationError, simulate
 from ._posterior import ParameterPosterior
+from ._problem import numbered
 
 # An output of more values than this is a series, or a data set, and not a list of statistics.
 _MOST_STATISTICS = 32
@@ -218,9 +219,13 @@ def check(
 
 def _matched(runs: Runs, posterior: ParameterPosterior) -> Array:
     """The outputs with the shape, and the statistics in the order, of those that the posterior was learned from."""
-    shape = posterior.outputs.shape[1:]
-    if runs.statistics and set(runs.statistics) == set(posterior.statistics):
-        return runs.outputs[:, [runs.statistics.index(name) for name in posterior.statistics]]
+    shape, known = posterior.outputs.shape[1:], posterior.statistics
+    if runs.statistics and set(runs.statistics) == set(known):
+        return runs.outputs[:, [runs.statistics.index(name) for name in known]]
+    if runs.statistics and known != numbered(len(known)):
+        raise ValueError(
+            f"simulator returns {', '.join(runs.statistics)} where the posterior was learned from {', '.join(known)}"
+        )
     if int(np.prod(runs.outputs.shape[1:])) != int(np.prod(shape)):
         raise ValueError(
             f"simulator returns outputs of shape {runs.outputs.shape[1:]} where the posterior was learned from {shape}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -163,7 +164,7 @@ class Prior:
 
     def from_gaussian(self, z: ArrayLike) -> Array:
         """Parameters (n, d) with these Gaussian coordinates; far out, those at which the digits of the prior's tail end."""
-        z = _check.vectors(z, "z", width=self.dimension)
+        z = _check.vectors(_check.by_name(z, self.names, "z"), "z", width=self.dimension)
         return np.concatenate([b.from_gaussian(part) for b, part in self._parts(z)], axis=1)
 
     @property
@@ -178,6 +179,16 @@ class Prior:
         starts = np.cumsum([0, *(block.width for block in self._blocks)])
         pairs = zip(starts, self._blocks, strict=False)
         return [(int(start), b) for start, b in pairs if isinstance(b, Scalar) and b.discrete]
+
+    @property
+    def ties(self) -> bool:
+        """Whether two draws may be equal: all parameters are whole numbers, or come from a sampler that repeats itself."""
+        return all(
+            b.discrete
+            if isinstance(b, Scalar)
+            else isinstance(b, Drawn) and len(np.unique(b.pool, axis=0)) < len(b.pool)
+            for b in self._blocks
+        )
 
     def on_atoms(self, z: Array) -> Array:
         """The coordinates (n, d) with those of whole numbers in the middle of their steps, where simulations have theirs.
@@ -213,12 +224,7 @@ class Prior:
         return list(zip(self._blocks, np.split(rows, edges, axis=1), strict=True))
 
     def _read(self, theta: Any, name: str = "theta") -> Array:
-        if isinstance(theta, Mapping):
-            missing = [n for n in self.names if n not in theta]
-            if missing:
-                raise ValueError(f"{name} lacks the parameters {missing}")
-            theta = np.column_stack([np.atleast_1d(theta[n]) for n in self.names])
-        array = _check.table(theta, name)
+        array = _check.table(self._in_order(theta, name), name)
         if array.ndim == 1 and self.dimension > 1:
             array = array[None]  # one parameter vector
         if array.ndim == 2 and array.shape[1] != self.dimension:
@@ -227,6 +233,21 @@ class Prior:
                 f"{name} has {number} where one for each of the parameters {', '.join(self.names)} was wanted"
             )
         return _check.vectors(array, name, width=self.dimension)
+
+    def _in_order(self, theta: Any, name: str) -> Any:
+        """What has names, a dict of columns, a data frame or a row of one, in the order of the parameters."""
+        if isinstance(theta, Mapping):
+            values = _check.row_by_name(theta, self.names, name)
+            columns = [
+                _check.vectors(v if np.ndim(v) else [v], f"{name}[{n!r}]", width=1)
+                for n, v in zip(self.names, values, strict=True)
+            ]
+            for n, column in zip(self.names[1:], columns[1:], strict=True):
+                _check.same_length(columns[0], column, f"{name}[{self.names[0]!r}]", f"{name}[{n!r}]")
+            return np.concatenate(columns, axis=1)
+        if self.dimension > 1:  # with one parameter, a series is a column, and its labels are those of rows
+            return _check.row_by_name(theta, self.names, name)
+        return _check.by_name(theta, self.names, name)
 
     def __repr__(self) -> str:
         left, parts = 0, []
@@ -322,11 +343,22 @@ def _by_rows(logpdf: Callable[[Array], Any]) -> Callable[[Array], Array]:
 def _of_sampler(sampler: Any, names: Sequence[str] | None) -> tuple[list[Block], list[str]]:
     if not callable(sampler):
         raise ValueError(f"sampler must be a function of (n, rng), got {type(sampler).__name__}")
-    pool = read_draws(sampler(POOL, np.random.default_rng(0)), POOL, None)
+    drawn = sampler(POOL, np.random.default_rng(0))
+    own = _check.own_names(drawn)
+    if own is not None:
+        names = own if names is None else names
+        sampler = functools.partial(_by_name, sampler, tuple(names))
+        drawn = _check.by_name(drawn, names, "what the prior's sampler returned")
+    pool = read_draws(drawn, POOL, None)
     labels = [f"theta_{i}" for i in range(pool.shape[1])] if names is None else list(names)
     if len(labels) != pool.shape[1]:
         raise ValueError(f"names has {len(labels)} names where the sampler draws {pool.shape[1]} columns")
     return [Drawn(pool, sampler)], labels
+
+
+def _by_name(sampler: Callable[..., Any], names: tuple[str, ...], n: int, rng: np.random.Generator) -> Any:
+    """Draws in a data frame, with their columns in the order of the parameters."""
+    return _check.by_name(sampler(n, rng), names, "what the prior's sampler returned")
 
 
 def _draws(block: Block, n: int, rng: np.random.Generator) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._linalg import equal_rows
 from .._typing import Array
 from ._atoms import smoothed_under
 from ._epsilon import Comparison, EpsilonKernel, read_epsilon_kernel
@@ -69,6 +70,21 @@ class Problem:
             drawn = drawn + (number == r).mean() * smoothed_under(self.prior, Z[number == r]).density(Z)
         return p / np.maximum(drawn, np.finfo(float).tiny)
 
+    def groups(self) -> Array | None:
+        """The same label (m,) for runs that are left out together, in any score; None where each run is by itself.
+
+        Runs with the same parameters are one group: several seeds of each, or a file that was read twice. Where
+        draws of the prior may be equal, as whole numbers are, they meet by chance and will again: only a run that is there
+        twice counts.
+        """
+        rows = self.theta
+        if self.prior.ties:
+            flat = self.outputs.reshape(len(self.outputs), -1)
+            if (flat == np.round(flat)).all():
+                return None
+            rows = np.concatenate([rows, flat], axis=1)
+        return equal_rows(rows)
+
     @property
     def Z(self) -> Array:
         """The parameters in Gaussian coordinates."""
@@ -79,8 +95,9 @@ class Problem:
         return read_epsilon_kernel(epsilon_kernel).bind(self.outputs, self.observed, self.statistics)
 
     def without(self, row: int) -> Problem:
-        """The inference from one of the simulations, made from the others."""
-        rest = np.arange(len(self.theta)) != row
+        """The inference from one of the simulations, made from those of other groups."""
+        groups = self.groups()
+        rest = np.arange(len(self.theta)) != row if groups is None else groups != groups[row]
         return dataclasses.replace(
             self,
             observed=self.outputs[row],
@@ -90,6 +107,11 @@ class Problem:
             rounds=None if self.rounds is None else self.rounds[rest],
             known_ratio=None if self.known_ratio is None else self.known_ratio[rest],
         )
+
+
+def numbered(width: int) -> tuple[str, ...]:
+    """What outputs are called that have no names."""
+    return tuple(f"x{i}" for i in range(width))
 
 
 class OutOfBudget(Exception):

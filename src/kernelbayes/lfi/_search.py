@@ -82,12 +82,6 @@ class Search:
         return joined(self._parts, self._prior.dimension)
 
 
-def renumbered(runs: Runs, numbers: Array) -> Runs:
-    """The same runs; run i is called `numbers[i]`."""
-    failures = tuple(dataclasses.replace(f, index=int(numbers[f.index])) for f in runs.failures)
-    return dataclasses.replace(runs, index=numbers[runs.index], failures=failures)
-
-
 def _alike(runs: Runs, first: Runs) -> Runs:
     """Runs in the form of the first ones: the same statistics in the same order; what differs has failed."""
     shape = first.outputs.shape[1:]

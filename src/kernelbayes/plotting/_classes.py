@@ -109,7 +109,7 @@ def class_map(
         positions: of the class of each point among `model.classes_`.
         resolution: points of the grid in each direction.
     """
-    X = _check.vectors(X, "X")
+    X = _check.vectors(_check.by_name(X, getattr(model, "feature_names_in_", None), "X"), "X")
     if X.shape[1] != 2:
         raise ValueError(f"a map has two inputs, but X has {X.shape[1]} columns")
     resolution = _check.count(resolution, "resolution", at_least=2)

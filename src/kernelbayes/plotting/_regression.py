@@ -95,6 +95,7 @@ def _points(model: Any, x: ArrayLike | None) -> Array:
     sample = np.asarray(model.X_)
     if sample.ndim != 2 or sample.dtype.kind != "f":
         raise ValueError("the band is drawn over inputs that are columns of numbers; these are none")
+    x = _check.by_name(x, getattr(model, "feature_names_in_", None), "x")
     return sample if x is None else _check.vectors(x, "x", width=sample.shape[1])
 
 

@@ -108,17 +108,9 @@ def _ellipses(track: Track, level: float) -> list[Any]:
     faint = {"facecolor": (*to_rgb(SECOND), 0.06), "edgecolor": (*to_rgb(SECOND), 0.35), "lw": 0.5}
     few = track[:: max(1, -(-len(track) // 25))]
     out = []
-    for centre, deviation, cov in zip(few.mean(), few.std(), few.cov(), strict=True):
-        (small, large), axes = np.linalg.eigh(np.outer(deviation, deviation) * _correlation(cov))
+    for centre, cov in zip(few.mean(), few.cov(), strict=True):
+        (small, large), axes = np.linalg.eigh(cov)
         along = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
         widths = size * np.sqrt(np.maximum([large, small], 0.0))
         out.append(Ellipse(centre, *widths, angle=along, label=f"{percent(level)} ellipse", **faint))
     return out
-
-
-def _correlation(cov: Array) -> Array:
-    """The correlation matrix of two columns; none is drawn where signed weights leave no proper one."""
-    product = cov[0, 0] * cov[1, 1]
-    proper = cov[0, 0] > 0 and product > cov[0, 1] ** 2
-    r = cov[0, 1] / np.sqrt(product) if proper else 0.0
-    return np.array([[1.0, r], [r, 1.0]])

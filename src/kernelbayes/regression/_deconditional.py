@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
+from .._estimator import columns_in_order, one_point
 from .._typing import Array, ArrayLike, RandomState
 from ..conditional import ConditionalEmbedding
 from ..embeddings import MeanEmbedding, evaluate_function
@@ -167,8 +169,9 @@ class DeconditionalEmbedding(MediatedModel):
 
     def embed(self, x: ArrayLike) -> MeanEmbedding:
         """The embedding of y at one point x, given as (d,) or (1, d): the posterior when Y_task is the prior."""
-        x = np.asarray(x)
-        weights = self.weights(x[None] if x.ndim == self.X_.ndim - 1 else x)
+        check_is_fitted(self)
+        with columns_in_order():
+            weights = self.weights(one_point(self, x))
         if len(weights) != 1:
             raise ValueError(f"embed takes one point, got {len(weights)}; use weights, expect or predict for several")
         return MeanEmbedding(self.Y_task_, weights[0], self.mediator_kernel_)

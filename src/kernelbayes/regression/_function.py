@@ -67,7 +67,11 @@ class GaussianFunction(FittedFunction):
         self._look(X, F)
         mean = self._shape(self.offset_ + self.unit_ * (F @ self._posterior.mean))
         if return_std:
-            return mean, self._shape(np.sqrt(self._variance(X, F))[:, None] * self.unit_)
+            carried = self._carried(F)
+            variance = self._variance(X, F) + sum(
+                (sign * (part * part).sum(0) for sign, part in carried), np.zeros(len(X))
+            )
+            return mean, self._shape(np.sqrt(np.maximum(variance, 0.0))[:, None] * self.unit_)
         if return_cov:
             return mean, self._shape(self._covariance(X, F)[..., None] * self.unit_**2)
         return mean
@@ -83,4 +87,9 @@ class GaussianFunction(FittedFunction):
         return self._shape(self.offset_ + self.unit_ * draws.swapaxes(1, 2))
 
     def _covariance(self, X: Array, F: Array) -> Array:
-        return self.kernel_._gram(X, X) - F @ F.T + self._posterior.covariance(F)
+        own = self.kernel_._gram(X, X) - F @ F.T + self._posterior.covariance(F)
+        return own + sum((sign * part.T @ part for sign, part in self._carried(F)), np.zeros(own.shape))
+
+    def _carried(self, F: Array) -> list[tuple[float, Array]]:
+        """Signs and matrices B (r, t) of covariances `sign B' B` that the posterior leaves out: none of a process alone."""
+        return []

@@ -77,7 +77,7 @@ class MediatedModel(FittedFunction, BaseEstimator):
         warn_apart(Y, Y_task)
         if z is None:
             return Samples(X, Y, Y_task, np.zeros((len(Y_task), 0)))
-        self._flat_target = np.ndim(z) == 1
+        self._flat_target = _check.dimensions(z, "z_task") == 1
         z = _check.vectors(z, "z_task")
         _check.same_length(Y_task, z, "Y_task", "z_task")
         return Samples(X, Y, Y_task, z)

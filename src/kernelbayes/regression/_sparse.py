@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_array
 
 from .. import _check
-from .._estimator import MultiOutput, check_kinds, check_sample
+from .._estimator import MultiOutput, check_kinds, check_sample, check_targets
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import share_seen, tell_outside
 from ..features import IncompleteCholesky, Streamed, represent
@@ -175,7 +174,8 @@ class SparseRegression(GaussianFunction, MultiOutput, RegressorMixin, BaseEstima
         """Points as they were given, checked: how many, or where they start."""
         if np.ndim(self.points) == 0:
             return _check.count(self.points, "points")
-        return _check.vectors(self.points, "points", width=columns).copy()
+        points = _check.by_name(self.points, getattr(self, "feature_names_in_", None), "points")
+        return _check.vectors(points, "points", width=columns).copy()
 
     def _check_rows(self, X: Any, y: Any) -> tuple[Array, Array]:
         X = check_sample(self, X, self.kernel)
@@ -183,7 +183,7 @@ class SparseRegression(GaussianFunction, MultiOutput, RegressorMixin, BaseEstima
             raise ValueError(f"X must be a table of numbers (rows, columns), got shape {X.shape}")
         if y is None:
             raise ValueError("SparseRegression requires y to be passed, but the target y is None")
-        y = check_array(y, dtype="numeric", ensure_2d=False, input_name="y")
+        y = check_targets(y)
         self._flat_target = y.ndim == 1
         y = _check.vectors(y, "y")
         _check.same_length(X, y, "X", "y")

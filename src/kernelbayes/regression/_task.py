@@ -23,6 +23,8 @@ from ._mediated import MediatedModel
 _LEVELS = (0.5, 0.8, 0.9, 0.95)
 # How much larger than assumed the variance of f(x) at one y may be.
 _NARROW = 4.0
+# A share of the targets' variance that is as good as none.
+_LEAST_TOLD = 0.02
 # Points of the task left out at a time.
 _BLOCK = 4096
 
@@ -39,8 +41,11 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
     With `covariance="map"` what is not known about g is left out, :math:`\Sigma = \sigma^2 I`, and the mean of f is the
     deconditional mean embedding.
 
-    The band of f takes in only in part that few pairs at each y stand for all x there. Where f is steep within what x varies
-    at one y it may be too narrow, though no warning says so and `coverage`, which is that of targets, looks right.
+    The pairs at each y stand for all x there. Where f is steep within what x varies at one y, that is a source of error
+    which the formula counts only as far as :math:`\tau` does. The band of f, but not its mean, takes in what it leaves
+    out: a pair whose f(x) departs by e from g(y) moves the mean of f by its weight times e, and e is taken to vary by
+    `spread_`. With `learn=None` the band is that of the formula. With few pairs it may still be too narrow, and `coverage`,
+    which is that of targets, does not show it.
 
     Args:
         kernel: kernel k of x, and the prior covariance of f. By default Gaussian times a scale. What is given is where the
@@ -64,8 +69,8 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
         log_marginal_likelihood_: of the standardised targets, summed over columns.
         degrees_of_freedom_: how many directions of f the task has settled.
         spread_: mean square of f(x) about its conditional mean at the pairs. Where it is much larger than
-            `mediator_noise_`, a warning says so: the pairs then tell less of conditional means than is assumed, and the
-            band of f is too narrow. `mediator_noise=model.spread_` widens it, at some cost in accuracy.
+            `mediator_noise_`, a warning says so: the pairs then tell less of conditional means than is assumed. The band of
+            f is wider for it, but its mean, kernels and noises were found as if they did; `mediator_noise="learn"` may help.
         tuning_: the record of the optimiser, or None.
 
     Hsu (2019), theorem 5.7.
@@ -138,8 +143,10 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
         self.log_marginal_likelihood_ = float(self._fit.posterior.log_marginal.sum())
         self.degrees_of_freedom_ = float(self._fit.posterior.degrees())
         self.spread_ = self._spread_seen()
+        vars(self).pop("_pair_weights_cache", None)
         self._warn_unmediated()
         self._warn_narrow()
+        self._warn_untold()
         return self
 
     def _decided(self) -> Settled:
@@ -162,13 +169,40 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
         away = (F - G @ self._fit.pairs.map().T) @ self._fit.posterior.mean
         return float((away**2).mean())
 
+    def _carried(self, F: Array) -> list[tuple[float, Array]]:
+        """What f(x) at the pairs departs from conditional means by, beyond what is assumed, carried over to f.
+
+        With `learn=None` all that is given is taken at its word.
+        """
+        beyond = self.spread_ - self.mediator_noise_
+        if self.covariance != "full" or self.learn is None or beyond <= 0:
+            return []
+        if "_pair_weights_cache" not in vars(self):
+            self._pair_weights_cache = deconditional.pair_weights(self._fit.pairs, self._fit.sums, self._fit.noise)
+        u, v = np.split(self._pair_weights_cache @ F.T, 2)
+        return [(1.0, np.sqrt(beyond) * u), (-1.0, np.sqrt(beyond * self._fit.noise.spread) * v)]
+
+    def _warn_untold(self) -> None:
+        """Say so where targets are predicted no better by all others than by their mean: f is then what the prior has it."""
+        mean, _ = self.left_out()
+        left = np.mean((self.z_task_ - mean.reshape(self.z_task_.shape)) ** 2, axis=0)
+        total = self.z_task_.var(0)
+        nothing = (left > (1.0 - _LEAST_TOLD) * total) & (total > 0)
+        if self.learn is not None and nothing.any():
+            which = "" if self._flat_target else f" of target {int(nothing.argmax())}"
+            warn_user(
+                f"the task's targets{which} are predicted no better by all others than by their mean: they tell nothing of "
+                "f. It comes out nearly constant, with a narrow band, whatever it is.",
+                PosteriorWarning,
+            )
+
     def _warn_narrow(self) -> None:
         if self.covariance == "full" and self.spread_ > _NARROW * self.mediator_noise_:
             seen, assumed = np.sqrt(self.spread_), np.sqrt(self.mediator_noise_)
+            told = "the band of f is too narrow." if self.learn is None else "the band of f was made wider for it."
             warn_user(
                 f"at one y, f(x) varies about its mean by {seen:.2g} and not, as is assumed, by {assumed:.2g} (in "
-                "standardised units): the band of f is too narrow. mediator_noise=model.spread_, which is "
-                f"{self.spread_:.3g}, widens it.",
+                f"standardised units): {told}",
                 PosteriorWarning,
             )
 

@@ -38,7 +38,7 @@ import math
 from typing import NamedTuple
 
 from .._backend import namespace
-from .._linalg import Gram, cholesky, solve, solve_lower
+from .._linalg import Gram, cholesky, lu, lu_solve, solve, solve_lower
 from .._typing import AnyArray
 
 _NAME = "the regularised Gram matrix of the mediator"
@@ -199,6 +199,21 @@ def left_out(pairs: Transfer, sums: Task, noise: Noise, G: AnyArray, z: AnyArray
     precision = (1.0 - (known * known).sum(0)) / noise.task
     residual = (z - known.T @ solve_lower(inner, root.T @ right)) / noise.task
     return z - residual / precision[:, None], 1.0 / precision
+
+
+def pair_weights(pairs: Transfer, sums: Task, noise: Noise) -> AnyArray:
+    """`C` (q + q, p): with u and v the halves of `C f(x)`, `|u|^2 - tau |v|^2` is the squared norm of the pairs' weights.
+
+    The mean of f at x is `h' z~` with `h = S^-1 A' k(x)`, and a pair whose f(x_i) departs from g(y_i) by e_i moves it by
+    `-(A h)_i e_i`. With `G' G = P - tau I` the norm of `A h` is that of `u = R^-1 G~' h` and `v = R^-T u`.
+    """
+    xp = namespace(pairs.root, sums.core)
+    whitened = solve_lower(pairs.root, solve_lower(pairs.root, sums.core).T)  # H
+    V, eye = pairs.across, xp.eye(pairs.root.shape[0])
+    M = V.T @ V + (noise.spread * eye if noise.uncertain else 0.0)
+    factors = lu(noise.task * eye + whitened @ M, "the covariance of the task's targets")  # half S^-1 half' = (..)^-1 H
+    u = lu_solve(factors, whitened @ V.T)
+    return xp.concatenate([u, solve_lower(pairs.root, u, transposed=True)])
 
 
 def weights(pairs: Transfer, posterior: Posterior, noise: Noise, of_task: Gram, F: AnyArray) -> AnyArray:

@@ -170,7 +170,10 @@ def scale(problem: Problem, values: Array, penalty: Array, centred: bool = False
     rows = np.concatenate([F, np.diag(np.sqrt(penalty))], axis=1) if (penalty > 0).any() else F
     columns = np.column_stack([(values / unit).reshape(len(values), -1), np.ones(len(values))])
     found = least_squares(rows, columns)  # the shortest that follow the values: their squared lengths are y' K^-1 y
-    missed = (columns - rows @ found) / np.sqrt(_TOLERANCE * float((F * F).sum(1).max()))
+    largest = float((F * F).sum(1).max())
+    if not largest > 0:
+        raise ValueError("the kernel is zero at all nodes, so that no scale of it fits f")
+    missed = (columns - rows @ found) / np.sqrt(_TOLERANCE * largest)
     halves = np.concatenate([found, missed])
     ones, c = halves[:, -1], halves[:, :-1]
     if centred:

@@ -1,7 +1,7 @@
 """One run of a simulator: its seed, its time limit, and its output read as numbers.
 
-This file and `_worker.py` are also loaded by worker processes on their own, without the rest of the library, so that a
-worker starts in a fifth of a second and not in several: they import nothing but the standard library and NumPy.
+This file, `_worker.py` and `_check.py` are also loaded by worker processes on their own, without the rest of the library,
+so that a worker starts in a fifth of a second and not in several: they import nothing but the standard library and NumPy.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _check
+
 # A reason is for reading: the rest of a long message helps nobody.
 _LONGEST_REASON = 400
 # If the alarm is swallowed (an exception in a destructor is), it rings again.
 _RING_AGAIN = 1.0
 # What NumPy says where a function of one number is given an array.
-_OF_NUMBERS = re.compile(r"only (length-1|size-1|0-dimensional|integer scalar) arrays|truth value of an array")
+_OF_NUMBERS = re.compile(
+    r"only (length-1|size-1|0-dimensional|integer scalar) arrays|truth value of an array|array with ndim > 0 to a scalar"
+)
 
 
 class Outcome(NamedTuple):
@@ -54,7 +58,7 @@ class Caller:
         style: "array", "dict" or "keywords".
         names: of the parameters, where the style needs them.
         seeds: which of `rng`, `random_state` and `seed` the simulator asks for.
-        entropy: of the whole; run i gets the child `spawn_key=(i,)`.
+        entropy: of the whole; run i gets the child `spawn_key=(i,)`, a batch that of its first run.
         limit: seconds that one run may take.
         vectorised: whether the simulator takes many rows at once.
         by_points: whether one that takes no arrays, as NumPy tells, is called with each row, or its one number, by itself.
@@ -78,17 +82,21 @@ class Caller:
         self.entropy, self.limit, self.vectorised, self.shared = entropy, limit, vectorised, shared
         self.by_points, self._takes_points = by_points and not seeds, False
 
-    def __call__(self, indices: Sequence[int], rows: np.ndarray, seed_globals: bool = True) -> Outcome:
-        """Run one row, or with a vectorised simulator all rows of a batch."""
+    def __call__(
+        self, indices: Sequence[int], rows: np.ndarray, first: int | None = None, seed_globals: bool = True
+    ) -> Outcome:
+        """Run one row, or with a vectorised simulator all rows of a batch, from run `first` on, for the runs asked for."""
         indices = tuple(indices)
-        limit = None if self.limit is None else self.limit * len(indices)
+        first = indices[0] if first is None else first
+        limit = None if self.limit is None else self.limit * len(rows)
         start = time.perf_counter()
         outputs = statistics = kind = reason = None
         try:
-            seed = np.random.SeedSequence(self.entropy, spawn_key=(indices[0],))
+            seed = np.random.SeedSequence(self.entropy, spawn_key=(first,))
             with _global_seeds(seed, self.shared) if seed_globals else nullcontext():
                 value = limited(lambda: self._call(rows, seed), limit)
-            statistics, outputs = read_output(value, len(indices) if self.vectorised else None)
+            statistics, outputs = read_output(value, len(rows) if self.vectorised else None)
+            outputs = outputs[[run - first for run in indices]]
         except TimeUp:
             kind = "timeout"
         except Unreadable as problem:
@@ -106,7 +114,7 @@ class Caller:
         seeds = {name: _seed_for(name, seed) for name in self.seeds}
         try:  # a simulator may write on what it is given
             return self._given(rows.copy() if self.vectorised else rows[0].copy(), **seeds)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, DeprecationWarning) as error:  # which NumPy gives up to 2.3
             no_dict = self.style == "dict" and rows.shape[1] == 1 and isinstance(error, TypeError)
             if not self.by_points or not (no_dict or _OF_NUMBERS.search(str(error))):
                 raise
@@ -157,10 +165,10 @@ def _global_seeds(seed: np.random.SeedSequence, shared: bool) -> Iterator[None]:
             random.setstate(before[1])
 
 
-def run_for_executor(caller: Caller, tasks: Sequence[tuple[tuple[int, ...], np.ndarray]]) -> list[Outcome]:
+def run_for_executor(caller: Caller, tasks: Sequence[tuple[tuple[int, ...], np.ndarray, int]]) -> list[Outcome]:
     """What an executor of the user's is asked to do: a few tasks, one after the other."""
     alone = threading.current_thread() is threading.main_thread()  # threads share the global generators
-    return [caller(indices, rows, seed_globals=alone) for indices, rows in tasks]
+    return [caller(*task, seed_globals=alone) for task in tasks]
 
 
 # ------------------------------------------------------------------------------------------------------- time limit
@@ -214,18 +222,32 @@ class _Alarm:
 
 def read_output(value: Any, rows: int | None) -> tuple[tuple[str, ...] | None, np.ndarray]:
     """Names of the statistics, if there are any, and outputs (1, *shape), or (rows, *shape) of a whole batch."""
-    if not isinstance(value, Mapping):
+    named = _by_name(value, rows)
+    if named is None:
         return None, _leading_axis(_floats(value, "the simulator returned"), rows, "the simulator returned")
-    if not value:
+    if not named:
         raise Unreadable("the simulator returned an empty dict")
     columns = []
-    for name, entry in value.items():
+    for name, entry in named.items():
         column = _floats(entry, f"statistic {name!r} is")
         if column.ndim != (0 if rows is None else 1):
             wanted = "a number" if rows is None else "one number for each row"
             raise Unreadable(f"statistic {name!r} has shape {column.shape} where {wanted} was wanted")
         columns.append(_leading_axis(column, rows, f"statistic {name!r} has"))
-    return tuple(map(str, value)), np.stack(columns, axis=-1)
+    return tuple(map(str, named)), np.stack(columns, axis=-1)
+
+
+def _by_name(value: Any, rows: int | None) -> Mapping[Any, Any] | None:
+    """Statistics by their names: a dict, a row of a data frame, or of a whole batch a data frame; None of other outputs."""
+    if isinstance(value, Mapping):
+        return value
+    if rows is None:
+        names = _check.row_names(value)
+        return None if names is None else dict(zip(names, list(value), strict=True))
+    names = _check.column_names(value)
+    if names is None or any(not isinstance(column, str) for column in value.columns):
+        return None
+    return {name: value[name] for name in names}
 
 
 def _leading_axis(array: np.ndarray, rows: int | None, what: str) -> np.ndarray:
@@ -242,7 +264,10 @@ def _floats(value: Any, what: str) -> np.ndarray:
     if value is None:
         raise Unreadable(f"{what} None, where numbers were wanted")
     try:
-        array = np.asarray(value)
+        array = _check.no_dates(value, what.removesuffix(" is") if what.endswith(" is") else f"what {what}")
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
+    try:
         if array.dtype.kind in "USc":
             raise TypeError
         if array.dtype.kind == "O" and any(entry is None for entry in array.ravel()):

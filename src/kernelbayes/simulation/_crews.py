@@ -28,10 +28,17 @@ _PATIENCE = 10.0
 
 
 class Task(NamedTuple):
-    """Runs that are done in one call: one run, or a batch for a vectorised simulator."""
+    """Runs that are done in one call: one run, or a batch for a vectorised simulator.
+
+    Attributes:
+        indices: the runs that are wanted.
+        rows: of the whole batch, which may be more.
+        first: the run that its first row is, and whose seed the batch has.
+    """
 
     indices: tuple[int, ...]
     rows: Array
+    first: int
 
 
 class Crew(Protocol):
@@ -161,7 +168,9 @@ class Foreign:
             chunk = tasks[start : start + self._chunk]
             try:
                 future = self._executor.submit(run_for_executor, self._caller, [tuple(task) for task in chunk])
-            except (RuntimeError, BrokenExecutor) as problem:
+            except BrokenExecutor as problem:
+                raise _broken(problem) from problem
+            except RuntimeError as problem:
                 raise SimulationError(f"executor takes no more work: {problem}") from problem
             self._pending[future] = _Submitted(chunk, time.monotonic())
             future.add_done_callback(self._done.put)
@@ -185,9 +194,7 @@ class Foreign:
         except CancelledError:
             raise SimulationError("executor has dropped runs that it had accepted: was it shut down?") from None
         except BrokenExecutor as problem:
-            raise SimulationError(
-                f"executor is broken: {problem} With executor=<a number of processes> a worker that dies costs one run"
-            ) from problem
+            raise _broken(problem) from problem
         except ValueError:  # that it cannot be sent, in words of our own
             raise
         except Exception as problem:
@@ -199,7 +206,7 @@ class Foreign:
         limit, now = self._caller.limit, time.monotonic()
         if limit is None:
             return []
-        late = [f for f, s in self._pending.items() if now - s.since > 3 * limit * len(s.tasks[0].indices) + 1.0]
+        late = [f for f, s in self._pending.items() if now - s.since > 3 * limit * len(s.tasks[0].rows) + 1.0]
         outcomes = []
         for future in late:
             tasks, since = self._pending.pop(future)
@@ -212,6 +219,13 @@ class Foreign:
         """Cancel what has not begun."""
         for future in self._pending:
             future.cancel()
+
+
+def _broken(problem: BrokenExecutor) -> SimulationError:
+    """What is met when work is given to it or when results are awaited, whichever comes first."""
+    return SimulationError(
+        f"executor is broken: {problem} With executor=<a number of processes> a worker that dies costs one run"
+    )
 
 
 def _workers_of(executor: Any) -> int:

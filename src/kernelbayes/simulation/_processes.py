@@ -24,24 +24,29 @@ from ._crews import Pace, Task
 from ._runs import SimulationError
 from ._shipping import pack
 
-# The files that a worker needs, as a package of their own: importing ours would take seconds (see `_calling.py`).
-_START = (
-    "import importlib, sys, types; home = types.ModuleType('_kernelbayes_worker'); home.__path__ = [sys.argv[1]]; "
-    "sys.modules[home.__name__] = home; importlib.import_module('_kernelbayes_worker._worker').main()"
-)
+# The files that a worker needs, as packages of their own: importing ours would take seconds (see `_calling.py`).
+_START = """
+import importlib, sys, types
+for name, path in (("_kernelbayes_worker", sys.argv[1]), ("_kernelbayes_worker.simulation", sys.argv[2])):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [path]
+importlib.import_module("_kernelbayes_worker.simulation._worker").main()
+"""
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 # After its limit, a worker has this long to notice by itself.
 _GRACE = 0.5
 _LAST_WORDS = 2.0
+# Workers that end before they are ready, in a row, after which no more are started.
+_MOST_STILLBORN = 20
 
 
 class _Worker:
-    """One process, the tasks it has been given, and a thread that listens to it."""
+    """One process, the tasks it has been given, and threads that listen to it and wait for its end."""
 
     def __init__(self, hello: bytes, threads: int, answers: queue.SimpleQueue[Any]):
         environment = dict.fromkeys(_THREAD_LIMITS, str(threads)) | os.environ
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _START, str(Path(__file__).parent)],
+            [sys.executable, "-P", "-c", _START, *map(str, (Path(__file__).parents[1], Path(__file__).parent))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -53,6 +58,7 @@ class _Worker:
         self.ready = False
         self._thread = threading.Thread(target=self._listen, args=(answers,), daemon=True)
         self._thread.start()
+        threading.Thread(target=self._wait, args=(answers,), daemon=True).start()
         self.send(hello)
 
     def send(self, message: bytes) -> None:
@@ -73,17 +79,36 @@ class _Worker:
                     return
                 answers.put((self, message, time.monotonic()))
 
-    def kill(self) -> None:
-        """End it and what it has started, whatever they are doing."""
+    def _wait(self, answers: queue.SimpleQueue[Any]) -> None:
+        """Tell that it has died, also where a process that it left behind keeps its pipe open."""
+        if hasattr(os, "waitid"):  # not on every system; leaves it its number, so that no other group has it
+            with contextlib.suppress(OSError):
+                os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+                self._kill_group()
+        self.process.wait()
+        self._thread.join(_LAST_WORDS)  # what it said before is heard, and then the end of the pipe
+        if self._thread.is_alive():
+            answers.put((self, ("gone", None), time.monotonic()))
+
+    def _kill_group(self) -> None:
         with contextlib.suppress(OSError):
             if os.name == "posix":
                 os.killpg(self.process.pid, signal.SIGKILL)
             else:
                 self.process.kill()
+
+    def kill(self) -> None:
+        """End it and what it has started, whatever they are doing."""
+        self._kill_group()
         self.dismiss()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_LAST_WORDS)
         self._thread.join(_LAST_WORDS)
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether it was killed by somebody else: no process sends itself this signal by accident."""
+        return os.name == "posix" and self.process.returncode == -signal.SIGKILL
 
     def dismiss(self) -> None:
         """Tell it that there is no more to do."""
@@ -111,6 +136,8 @@ class Processes:
         self._waiting: deque[Task] = deque()
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._pace, self._chunk = Pace(), 1
+        self._stillborn = 0
+        self._repeated: set[tuple[int, ...]] = set()
 
     @property
     def busy(self) -> bool:
@@ -168,18 +195,40 @@ class Processes:
             self._pace.saw(outcome)
             return [outcome]
         if what == "ready":
-            worker.ready = True
+            worker.ready, self._stillborn = True, 0
             return []
-        if what == "cannot start" or not worker.ready:
-            why = content or f"it {_how_it_ended(worker.process)}"
-            raise SimulationError(f"executor: a worker process could not load the simulator: {why}")
-        return self._lose(worker, "lost", f"the worker process {_how_it_ended(worker.process)}")
+        if what == "cannot start":
+            raise SimulationError(f"executor: a worker process could not load the simulator: {content}")
+        how = _how_it_ended(worker.process)
+        if not worker.ready:
+            return self._replace(worker, how)
+        return self._lose(worker, "lost", f"the worker process {how}", again=worker.was_killed)
 
-    def _lose(self, worker: _Worker, kind: str, reason: str) -> list[Outcome]:
-        """The first of its tasks is the one that it was doing; the others go to somebody else."""
+    def _replace(self, worker: _Worker, how: str) -> list[Outcome]:
+        """One that died before it began costs nothing; but where all do, it is no accident."""
+        self._stillborn += 1
+        if self._stillborn >= _MOST_STILLBORN:
+            raise SimulationError(
+                f"executor: {self._stillborn} worker processes in a row ended before they could load the simulator; the "
+                f"last one {how}"
+            )
+        self._workers.remove(worker)
+        worker.kill()
+        self._waiting.extendleft(reversed(worker.tasks))
+        return []
+
+    def _lose(self, worker: _Worker, kind: str, reason: str, again: bool = False) -> list[Outcome]:
+        """The first of its tasks is the one that it was doing; the others go to somebody else.
+
+        With `again` so does that one, if it is the first time: who was killed from outside need not be at fault.
+        """
         self._workers.remove(worker)
         worker.kill()
         if not worker.tasks:
+            return []
+        if again and worker.tasks[0].indices not in self._repeated:
+            self._repeated.add(worker.tasks[0].indices)
+            self._waiting.extendleft(reversed(worker.tasks))
             return []
         task = worker.tasks.popleft()
         self._waiting.extendleft(reversed(worker.tasks))
@@ -191,7 +240,7 @@ class Processes:
         outcomes = []
         for worker in list(self._workers):
             if worker.ready and worker.tasks:
-                limit = self._limit * len(worker.tasks[0].indices)
+                limit = self._limit * len(worker.tasks[0].rows)
                 if time.monotonic() - worker.since > limit + _GRACE:
                     reason = f"took longer than {limit:g} s; its process had to be killed"
                     outcomes += self._lose(worker, "timeout", reason)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
@@ -18,7 +17,7 @@ from .._typing import Array, RandomState
 from ._calling import Caller, can_alarm
 from ._crews import Crew, Foreign, InProcess
 from ._interrupts import Interrupts
-from ._runs import SHARE_TO_WARN, Runs, SimulationError, commonest
+from ._runs import SHARE_TO_WARN, Runs, SimulationError, StoreError, commonest
 from ._session import BATCH, FEWEST_TO_JUDGE, MOST_FAILED, Session
 from ._shipping import Portable
 from ._signature import fingerprint, how_to_call
@@ -44,6 +43,8 @@ class Order:
     progress: bool | None
     retry_failed: bool
     by_points: bool = False
+    full: bool = False
+    known: Runs | None = None
 
 
 class Running:
@@ -64,6 +65,9 @@ class Running:
         order = self._order
         with self._interrupts, ExitStack() as opened:
             self._ledger = opened.enter_context(Ledger(order.store, order.width))
+            # a store that was begun with batches as they came goes on with them
+            begun = order.full if self._ledger.is_empty() else None
+            self._full = bool(self._ledger.fact("full batches", begun))
             self._how = how_to_call(order.simulator, _agreed_names(self._ledger, order), order.width, order.pass_dict)
             entropy = _entropy(self._ledger, order.random_state)
             self.notes = _agree(self._ledger, order, self._how["names"])
@@ -78,6 +82,8 @@ class Running:
                 by_points=order.by_points,
             )
             self._ledger.begin()
+            if order.known is not None:
+                self._ledger.take_over(order.known)
             self._crew = opened.enter_context(closing(_crew(order, caller, self._interrupts, self._block)))
             self._opened = opened.pop_all()
         return self
@@ -89,7 +95,7 @@ class Running:
 
     def _note_what_varies(self) -> None:
         """What the runs themselves change, such as a list of calls, says nothing about a later simulator."""
-        with suppress(sqlite3.Error), self._interrupts:
+        with suppress(StoreError), self._interrupts:
             now = carried(self._order.simulator)
             for name in _differing(self._carried, now):
                 self._ledger.fact(f"varies {name}", True)
@@ -108,7 +114,7 @@ class Running:
             ledger.extend(rows, order.retry_failed and ledger.budget == 0)
             progress = order.progress if ledger.start == 0 else False  # a search has a bar of its own
             with progress_bar(ledger.budget, "simulating", progress, done=ledger.ended(), unit=" runs") as bar:
-                session = Session(ledger, self._crew, self._interrupts, bar, self._block, end)
+                session = Session(ledger, self._crew, self._interrupts, bar, self._block, end, self._full)
                 try:
                     why = session.run()
                 except SimulationError as error:

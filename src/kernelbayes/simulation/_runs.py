@@ -37,6 +37,28 @@ class SimulationError(RuntimeError):
         self.runs = runs
 
 
+class StoreError(OSError):
+    """A store that cannot be read or written: it is damaged, its disk is full, it is read-only or locked.
+
+    The message says which, and what to do. What was written before is kept.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from kernelbayes.simulation import StoreError, open_runs, simulate
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Path(folder) / "runs.sqlite"
+        ...     _ = simulate(lambda x: x**2, [1.0, 2.0, 3.0], store=store)
+        ...     four = np.array(4.0).tobytes()  # as it is kept
+        ...     _ = store.write_bytes(store.read_bytes().replace(four, np.array(4.5).tobytes()))
+        ...     try:
+        ...         open_runs(store)
+        ...     except StoreError as error:
+        ...         print(str(error).partition(". ")[0].rpartition(": ")[2])
+        run 1 is not as it was written
+    """
+
+
 @dataclass(frozen=True)
 class Failure:
     """A run that gave no output.

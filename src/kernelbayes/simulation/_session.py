@@ -27,10 +27,13 @@ BATCH = 100
 class Session:
     """One call of `simulate`, from the first run that is missing to the last."""
 
-    def __init__(self, ledger: Ledger, crew: Crew, interrupts: Interrupts, bar: Any, block: int, end: float):
+    def __init__(
+        self, ledger: Ledger, crew: Crew, interrupts: Interrupts, bar: Any, block: int, end: float, full: bool = False
+    ):
         self._ledger, self._crew, self._interrupts, self._bar = ledger, crew, interrupts, bar
-        self._block, self._end = block, end
+        self._block, self._end, self._full = block, end, full
         self._again: deque[Task] = deque()
+        self._batched: set[tuple[int, ...]] = set()  # runs that were asked for in batches
         self._left = ledger.budget - ledger.ended()
         self.batches: list[str] = []  # those that failed as a whole, and why
         self._ended: Counter[int | None] = Counter()  # runs of each form, and None for those that failed
@@ -79,21 +82,39 @@ class Session:
             self._crew.take(tasks)
 
     def _cut(self, runs: list[int]) -> Iterator[Task]:
-        """Runs as tasks: one each, or the blocks of a vectorised simulator."""
+        """Runs as tasks: one each, or the blocks of a vectorised simulator.
+
+        A block of which some runs are known is run whole once more: the others then draw the numbers that they would have
+        drawn with them. It is always of one size, where `full`, so that it does not matter how many runs there are yet.
+        """
+        if self._block == 1:
+            yield from (self._alone(run) for run in runs)
+            return
         blocks: dict[int, list[int]] = {}
         for run in runs:
             blocks.setdefault(run // self._block, []).append(run)
-        for block in blocks.values():
-            yield Task(tuple(block), self._ledger.rows[block])
+        for number, block in blocks.items():
+            first, stop = number * self._block, min((number + 1) * self._block, self._ledger.budget)
+            first = first if self._full else max(first, self._ledger.start)
+            rows = self._ledger.rows[first:stop]
+            if self._full and len(rows) < self._block:
+                rows = np.concatenate([rows, np.repeat(rows[-1:], self._block - len(rows), axis=0)])
+            self._batched.add(tuple(block))
+            yield Task(tuple(block), rows, first)
+
+    def _alone(self, run: int) -> Task:
+        return Task((run,), self._ledger.rows[[run]], run)
 
     # ------------------------------------------------------------------------------------------------- what came back
 
     def _book(self, outcomes: Iterable[Outcome]) -> None:
         records: list[Record] = []
         for outcome in outcomes:
-            if outcome.kind is not None and len(outcome.indices) > 1:  # one row spoils a batch: find out which
+            batched = outcome.indices in self._batched
+            self._batched.discard(outcome.indices)
+            if outcome.kind is not None and batched:  # one row spoils a batch: find out which
                 self.batches.append(f"a batch of {len(outcome.indices)} rows failed as a whole: {outcome.reason}")
-                self._again.extend(Task((run,), self._ledger.rows[[run]]) for run in outcome.indices)
+                self._again.extend(self._alone(run) for run in outcome.indices)
             else:
                 records += self._records(outcome)
         if not records:

@@ -2,15 +2,17 @@
 
 Every finished run is committed as it finishes. The write-ahead log with `synchronous=NORMAL` does not wait for the disk at
 every commit: nothing that was committed is lost when processes die, in whatever way; when the machine loses power, the last
-moments may be, but never the file.
+moments may be, but never the file. What the file looks like, and how it is verified, is in `_layout.py`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -19,25 +21,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import Array
-from ._owners import Heartbeat, Owner, this_process
-from ._runs import Failure, Runs
-
-_APPLICATION = 0x6B625231  # "kbR1", in the header of the file
-_VERSION = 1
-_TABLES = (
-    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE runs (run INTEGER PRIMARY KEY, parameters BLOB NOT NULL, output BLOB, form INTEGER, "
-    "seconds REAL NOT NULL, kind TEXT, reason TEXT, finished REAL NOT NULL)",
-    "CREATE TABLE forms (form INTEGER PRIMARY KEY, likeness TEXT NOT NULL UNIQUE, value TEXT NOT NULL)",
-    "CREATE TABLE owners (owner INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL, "
-    "heartbeat REAL NOT NULL)",
-    "CREATE TABLE claims (run INTEGER PRIMARY KEY, owner INTEGER NOT NULL)",
+from ._checksums import Row
+from ._layout import (
+    fact,
+    in_words,
+    open_again,
+    open_to_read,
+    open_to_write,
+    prepare,
+    put_fact,
+    put_form,
+    put_runs,
+    rows,
+    told,
 )
-_BUSY_SECONDS = 60.0
+from ._owners import Heartbeat, Owner, Watch, this_process
+from ._runs import Failure, Runs, SimulationError, StoreError
+
 # Looking again for what others have left undone reads the whole table: not at every turn, nor most of the time.
 _LOOK_AGAIN, _LOOK_SHARE = 0.2, 0.05
 # Same design computed on another machine.
 _SAME = 1e-12
+# Of the most that SQLite takes for a row, what is left for all but the numbers.
+_ROW_MARGIN = 10_000
 
 
 class Record(NamedTuple):
@@ -82,15 +88,20 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str] | None, width: int):
         self.rows, self.start = np.empty((0, width)), 0
-        self.path = None if path is None else Path(path)
-        self._db = sqlite3.connect(":memory:", isolation_level=None) if self.path is None else _open(self.path)
+        self.path = None if path is None else Path(path).absolute()
         self._todo, self._look_at = np.arange(0), -np.inf
-        self._owner = -1
+        self._number, self._owner = -1, this_process()
+        self._watch = Watch()
         self._heartbeat: Heartbeat | None = None
         self._forms: dict[Form, tuple[int, Form]] = {}
-        with self._transaction():
-            if _is_new(self._db):
-                _create(self._db)
+        self._db = sqlite3.connect(":memory:", isolation_level=None) if self.path is None else open_to_write(self.path)
+        self._most_bytes = self._db.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - _ROW_MARGIN
+        try:
+            with self._transaction():
+                prepare(self._db, self.path)
+        except BaseException:
+            self._db.close()
+            raise
 
     def __enter__(self) -> Ledger:
         return self
@@ -103,22 +114,34 @@ class Ledger:
     def fact(self, name: str, value: Any = None) -> Any:
         """What the store says, and if it does not say yet, what is given."""
         with self._transaction():
-            return self._settle(name, value)
+            if value is not None:
+                put_fact(self._db, name, json.dumps(value))
+            return fact(self._db, name)
 
-    def _settle(self, name: str, value: Any) -> Any:
-        if value is not None:
-            self._db.execute("INSERT OR IGNORE INTO facts VALUES (?, ?)", (name, json.dumps(value)))
-        return _fact(self._db, name)
+    def is_empty(self) -> bool:
+        """Whether there is no run yet."""
+        return self._db.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is None
+
+    def take_over(self, runs: Runs) -> None:
+        """Enter runs that are known already: what a store does, where there is none."""
+        if len(runs):
+            number, _ = self.form(Form(runs.outputs.shape[1:], runs.statistics))
+            done = zip(runs.index, runs.parameters, runs.outputs, runs.seconds, strict=True)
+            self.record(Record(int(i), row, output, number, float(s), None, None) for i, row, output, s in done)
+        self.record(Record(f.index, f.parameters, None, None, 0.0, f.kind, f.reason) for f in runs.failures)
 
     def begin(self) -> None:
         """Enter this process as an owner."""
+        self._owner.begin()
+        self._number = secrets.randbits(62)  # never that of one who is gone
         with self._transaction():
-            entry = self._db.execute(
-                "INSERT INTO owners (host, pid, started, heartbeat) VALUES (?, ?, ?, ?)", this_process()
-            )
-            self._owner = int(entry.lastrowid or 0)
+            self._enter()
         if self.path is not None:
             self._heartbeat = Heartbeat(self._beat)
+
+    def _enter(self) -> None:
+        """Others may have taken this process for dead, if it was stopped for long."""
+        self._db.execute("INSERT OR IGNORE INTO owners VALUES (?, ?, ?, ?, ?)", (self._number, *self._owner))
 
     @property
     def budget(self) -> int:
@@ -132,7 +155,8 @@ class Ledger:
         with self._transaction():
             self._check_design()
             if retry_failed:
-                failed = [(failure.index,) for failure in read_runs(self._db, self.start, self.budget).failures]
+                found = read_runs(self._db, self.path, self.start, self.budget)
+                failed = [(failure.index,) for failure in found.failures]
                 self._db.executemany("DELETE FROM runs WHERE run = ?", failed)
 
     def _check_design(self) -> None:
@@ -143,6 +167,7 @@ class Ledger:
         differ = ~np.isclose(known, given, rtol=_SAME, atol=0.0).all(axis=1)
         if differ.any():
             first = int(differ.argmax())
+            list(rows(self._db, self.path, index[first], index[first] + 1))  # unless it is damaged
             raise OtherDesign(
                 f"parameters: the store {self.path} holds run {index[first]} with parameters {_brief(known[first])}, but "
                 f"row {index[first]} of this design is {_brief(given[first])}. A store belongs to one design: use another "
@@ -152,7 +177,8 @@ class Ledger:
     def ended(self) -> int:
         """How many runs have ended, well or not."""
         query = "SELECT COUNT(*) FROM runs WHERE run >= ? AND run < ?"
-        return self.start + self._db.execute(query, (self.start, self.budget)).fetchone()[0]
+        with told(self.path):
+            return self.start + self._db.execute(query, (self.start, self.budget)).fetchone()[0]
 
     # ----------------------------------------------------------------------------------------------- who does what
 
@@ -168,7 +194,8 @@ class Ledger:
                 wanted, self._todo = self._todo[:cut].tolist(), self._todo[cut:]
                 taken = self._taken(wanted[0], wanted[-1])
                 ours += [run for run in wanted if run not in taken]
-            self._db.executemany("INSERT INTO claims VALUES (?, ?)", [(run, self._owner) for run in ours])
+            self._enter()
+            self._db.executemany("INSERT INTO claims VALUES (?, ?)", [(run, self._number) for run in ours])
         return ours
 
     def _look(self) -> bool:
@@ -177,9 +204,12 @@ class Ledger:
         if start < self._look_at:
             return False
         with self._transaction():
-            for owner, *who in self._db.execute("SELECT owner, host, pid, started, heartbeat FROM owners").fetchall():
-                if owner != self._owner and Owner(*who).is_gone():
-                    self._forget(owner)
+            query = "SELECT owner, host, pid, started, heartbeat FROM owners WHERE owner != ?"
+            for number, *who in self._db.execute(query, (self._number,)).fetchall():
+                owner = Owner(*who)
+                if owner.has_ended() or self._watch.is_silent(number, owner.heartbeat):
+                    self._forget(number)
+            self._db.execute("DELETE FROM claims WHERE owner NOT IN (SELECT owner FROM owners)")
             free = np.ones(self.budget, bool)
             free[: self.start] = False
             free[list(self._taken(self.start, self.budget - 1))] = False
@@ -191,13 +221,26 @@ class Ledger:
         queries = (f"SELECT run FROM {table} WHERE run BETWEEN ? AND ?" for table in ("runs", "claims"))
         return {run for query in queries for (run,) in self._db.execute(query, (first, last))}
 
-    def _forget(self, owner: int) -> None:
-        self._db.execute("DELETE FROM claims WHERE owner = ?", (owner,))
-        self._db.execute("DELETE FROM owners WHERE owner = ?", (owner,))
+    def _forget(self, number: int) -> None:
+        self._db.execute("DELETE FROM claims WHERE owner = ?", (number,))
+        self._db.execute("DELETE FROM owners WHERE owner = ?", (number,))
 
     def _beat(self) -> None:
-        with suppress(sqlite3.Error), closing(sqlite3.connect(str(self.path), timeout=1.0, isolation_level=None)) as db:
-            db.execute("UPDATE owners SET heartbeat = ? WHERE owner = ?", (time.time(), self._owner))
+        self._elsewhere("UPDATE owners SET heartbeat = ? WHERE owner = ?", time.time(), self._number)
+
+    def _release(self) -> bool:
+        """Forget this owner when there is room for it again; True when there is no more to do."""
+        assert self.path is not None
+        # its claims are then nobody's
+        return self._elsewhere("DELETE FROM owners WHERE owner = ?", self._number) or not self.path.exists()
+
+    def _elsewhere(self, statement: str, *values: Any) -> bool:
+        """Execute a statement from a thread, with a connection of its own; whether that was possible."""
+        assert self.path is not None
+        with suppress(sqlite3.Error), closing(open_again(self.path, timeout=1.0)) as db:
+            db.execute(statement, values)
+            return True
+        return False
 
     # ---------------------------------------------------------------------------------------------- what came of it
 
@@ -206,8 +249,7 @@ class Ledger:
         if form not in self._forms:
             likeness = json.dumps((form.shape, None if form.statistics is None else sorted(form.statistics)))
             with self._transaction():
-                entry = (likeness, json.dumps(form))
-                self._db.execute("INSERT OR IGNORE INTO forms (likeness, value) VALUES (?, ?)", entry)
+                put_form(self._db, None, likeness, json.dumps(form))
                 query = "SELECT form, value FROM forms WHERE likeness = ?"
                 number, value = self._db.execute(query, (likeness,)).fetchone()
             self._forms[form] = number, Form.read(value)
@@ -220,152 +262,90 @@ class Ledger:
             (run, _blob(row), None if output is None else _blob(output), *rest, now)
             for run, row, output, *rest in records
         ]
+        large = self._too_large(lines)
         with self._transaction():
-            self._db.executemany("INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", lines)
+            put_runs(self._db, [line for line in lines if line[0] not in large] if large else lines)
             self._db.executemany("DELETE FROM claims WHERE run = ?", [line[:1] for line in lines])
+        if large:
+            run, size = next(iter(large.items()))
+            raise SimulationError(
+                f"simulator: run {run} returned {size / 1e9:.3g} GB, where {self._most_bytes / 1e9:.3g} GB can be kept of "
+                "one run: return less, such as statistics of it, or write it to a file of its own",
+                self.runs(),
+            )
+
+    def _too_large(self, lines: Sequence[tuple[Any, ...]]) -> dict[int, int]:
+        """Bytes of those runs that are more than SQLite takes."""
+        if sum(len(row) + len(output or b"") for _, row, output, *_ in lines) <= self._most_bytes:
+            return {}
+        sizes = {run: len(row) + len(output or b"") for run, row, output, *_ in lines}
+        return {run: size for run, size in sizes.items() if size > self._most_bytes}
 
     def runs(self) -> Runs:
         """Those of the rows that were added last that have ended."""
-        self._check_design()  # others may have added to it since
-        return read_runs(self._db, self.start, self.budget)
+        with told(self.path):
+            self._check_design()  # others may have added to it since
+            return read_runs(self._db, self.path, self.start, self.budget)
 
     def close(self) -> None:
         """Release what is ours and has not been done."""
         if self._heartbeat is not None:
             self._heartbeat.stop()
-        with suppress(sqlite3.Error), self._transaction():
-            self._forget(self._owner)
+        self._owner.end()
+        try:
+            with self._transaction():
+                self._forget(self._number)
+        except StoreError:  # no room for that either: others should not wait for this process to end
+            if self._heartbeat is not None:
+                Heartbeat(self._release)
         self._db.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
         try:
+            self._db.execute("BEGIN IMMEDIATE")
             yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
+            self._db.execute("COMMIT")
+        except BaseException as problem:
+            if self._db.in_transaction:  # on a full disk SQLite has ended it already
+                self._db.execute("ROLLBACK")
+            if isinstance(problem, sqlite3.Error):
+                raise in_words(problem, self.path) from problem
             raise
-        self._db.execute("COMMIT")
 
 
-def read_runs(db: sqlite3.Connection, first: int = 0, below: int = 2**62) -> Runs:
-    """The runs of a ledger from a number on, and below one if it is given."""
+def read_runs(db: sqlite3.Connection, path: Path | None, first: int = 0, below: int = 2**62) -> Runs:
+    """The runs of a ledger from a number on, and below one if it is given, each compared with its checksum."""
+    found = list(rows(db, path, first, below))
     forms = {number: Form.read(text) for number, text in db.execute("SELECT form, value FROM forms")}
-    # the form of most; that of the first among equals
-    usual = "SELECT form FROM runs WHERE run >= ? AND run < ? AND form IS NOT NULL GROUP BY form"
-    (main,) = db.execute(f"{usual} ORDER BY COUNT(*) DESC, MIN(run)", (first, below)).fetchone() or (None,)
-    done = "SELECT run, parameters, output, seconds FROM runs WHERE run >= ? AND run < ? AND form = ? ORDER BY run"
-    found = db.execute(done, (first, below, main)).fetchall()
-    index, parameters, outputs, seconds = zip(*found, strict=True) if found else ((), (), (), ())
-    names = _fact(db, "names")
+    # the form of most; that of the first among equals, which the counter knows first
+    usual = Counter(row.form for row in found if row.form is not None).most_common(1)
+    main = usual[0][0] if usual else None
+    done = [row for row in found if row.form == main] if usual else []
+    names = fact(db, "names")
     return Runs(
-        parameters=_numbers(parameters).reshape(len(index), _fact(db, "dimension") or 0),
-        outputs=_numbers(outputs).reshape(len(index), *(forms[main].shape if found else ())),
-        index=np.array(index, dtype=int),
-        seconds=np.array(seconds, dtype=float),
+        parameters=_numbers([row.parameters for row in done]).reshape(len(done), fact(db, "dimension") or 0),
+        outputs=_numbers([row.output or b"" for row in done]).reshape(len(done), *(forms[main].shape if done else ())),
+        index=np.array([row.run for row in done], dtype=int),
+        seconds=np.array([row.seconds for row in done], dtype=float),
         names=None if names is None else tuple(names),
-        statistics=forms[main].statistics if found else None,
-        failures=tuple(_failures(db, first, below, main, forms)),
+        statistics=forms[main].statistics if done else None,
+        failures=tuple(_failure(row, main, forms) for row in found if row.form is None or row.form != main),
     )
 
 
-def _failures(
-    db: sqlite3.Connection, first: int, below: int, main: int | None, forms: dict[int, Form]
-) -> Iterator[Failure]:
-    found = "SELECT run, parameters, reason, kind, form FROM runs WHERE run >= ? AND run < ? AND form IS NOT ?"
-    for run, blob, reason, kind, form in db.execute(f"{found} ORDER BY run", (first, below, main or 0)):
-        if form is None:
-            yield Failure(run, _numbers([blob]), reason, kind)
-        else:
-            reason = f"returned {forms[form]}, where most runs returned {forms[main or 0]}"
-            yield Failure(run, _numbers([blob]), reason, "wrong shape")
+def _failure(row: Row, main: int | None, forms: dict[int, Form]) -> Failure:
+    parameters = _numbers([row.parameters])
+    if row.form is None:
+        return Failure(row.run, parameters, row.reason or "", row.kind or "")
+    reason = f"returned {forms[row.form]}, where most runs returned {forms[main or 0]}"
+    return Failure(row.run, parameters, reason, "wrong shape")
 
 
 def read_store(path: Path) -> Runs:
     """The runs of a store, which is not written to."""
-    if not path.is_file():
-        raise ValueError(f"store: there is no file {path}")
-    try:
-        return _read_only(path, "mode=ro")
-    except sqlite3.OperationalError:  # in a folder that may not be written, the log cannot be shared with a writer
-        try:
-            return _read_only(path, "immutable=1")
-        except sqlite3.Error as problem:
-            raise ValueError(f"store: cannot read {path}: {problem}") from None
-    except sqlite3.Error as problem:
-        raise ValueError(f"store: {path} is not a store of runs: {problem}") from None
-
-
-def _read_only(path: Path, mode: str) -> Runs:
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=_BUSY_SECONDS)) as db:
-        if _is_new(db):
-            raise ValueError(f"store: {path} is empty")
-        _refuse_others(db, path)
-        return read_runs(db)
-
-
-# ------------------------------------------------------------------------------------------------------ the file itself
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    """A connection to a store or to a new file; anything else is refused before it is touched."""
-    if path.is_dir() or not path.parent.is_dir():
-        problem = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
-        raise ValueError(f"store: {path} {problem}; give the path of a file such as 'runs.sqlite'")
-    try:
-        db = sqlite3.connect(str(path), timeout=_BUSY_SECONDS, isolation_level=None)
-    except sqlite3.Error as problem:
-        raise ValueError(f"store: cannot open {path}: {problem}") from None
-    try:
-        _refuse_others(db, path)
-        _write_ahead(db)
-    except sqlite3.Error as problem:
-        db.close()
-        raise ValueError(f"store: {path} is not a store of runs, or cannot be written: {problem}") from None
-    except ValueError:
-        db.close()
-        raise
-    return db
-
-
-def _refuse_others(db: sqlite3.Connection, path: Path) -> None:
-    if _is_new(db):
-        return
-    if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-        raise ValueError(f"store: {path} is a SQLite file of something else, not a store of runs")
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version != _VERSION:
-        raise ValueError(
-            f"store: {path} has version {version} of the layout; this version of kernelbayes reads {_VERSION}"
-        )
-
-
-def _write_ahead(db: sqlite3.Connection) -> None:
-    for patience in range(100):  # turning it on needs the file for itself, and does not wait for it
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError:
-            if patience == 99:
-                raise
-            time.sleep(0.02)
-    db.execute("PRAGMA synchronous = NORMAL")
-
-
-def _is_new(db: sqlite3.Connection) -> bool:
-    return db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
-
-
-def _create(db: sqlite3.Connection) -> None:
-    for table in _TABLES:
-        db.execute(table)
-    db.execute(f"PRAGMA application_id = {_APPLICATION}")
-    db.execute(f"PRAGMA user_version = {_VERSION}")
-
-
-def _fact(db: sqlite3.Connection, name: str) -> Any:
-    found = db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-    return None if found is None else json.loads(found[0])
+    with open_to_read(path) as db:
+        return read_runs(db, path)
 
 
 def _blob(array: Array) -> bytes:

@@ -33,8 +33,8 @@ def main() -> None:
             tasks = pickle.load(incoming)
         except EOFError:
             return
-        for indices, rows in tasks:
-            _send(outgoing, ("done", tuple(caller(indices, rows))))
+        for task in tasks:
+            _send(outgoing, ("done", tuple(caller(*task))))
 
 
 def _prepare(hello: dict[str, Any]) -> Any:

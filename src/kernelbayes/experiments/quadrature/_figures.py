@@ -108,4 +108,5 @@ def _bars(ax: Any, x: Sequence[int], logs: Sequence[Estimate], label: str, **sty
     """Geometric means, with two standard errors up and down."""
     middle = np.exp([found.value for found in logs])
     low, high = (np.exp([found.value + side * 2.0 * found.error for found in logs]) for side in (-1.0, 1.0))
-    ax.errorbar(x, middle, [middle - low, high - middle], marker="o", ms=5, lw=1.6, capsize=3, label=label, **style)
+    off = [(middle - low).tolist(), (high - middle).tolist()]  # matplotlib 3.9 takes an array of one for a number
+    ax.errorbar(x, middle, off, marker="o", ms=5, lw=1.6, capsize=3, label=label, **style)

@@ -1,0 +1,19 @@
+"""Draws that are spread evenly, so that a test of accuracy sees the method and little of the luck of its sample."""
+
+import numpy as np
+from scipy import stats
+
+
+def uniforms(n, d, rng):
+    """n points of the unit cube, each uniform on it, without the clumps and gaps of independent ones.
+
+    A lattice in steps of powers of the root of x^(d + 1) = x + 1 (the golden ratio for d = 1), shifted at random.
+    """
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (d + 1))
+    return (rng.random(d) + np.outer(np.arange(n), root ** -np.arange(1.0, d + 1))) % 1
+
+
+def normals(n, d, rng):
+    return stats.norm.ppf(uniforms(n, d, rng))
