@@ -109,10 +109,10 @@ def one_date(T):
 DAY = datetime.datetime(2026, 1, 1)
 MASKS = {"masked": masked, "masked objects": lambda T: masked(T.astype(object))}
 DATES = {
-    "dates": lambda T: np.datetime64("2026-01-01") + np.arange(T.size).reshape(T.shape),
+    "dates": lambda T: np.datetime64("2026-01-01") + np.arange(T.size).reshape(T.shape).astype("timedelta64[D]"),
     "durations": lambda T: np.arange(T.size).reshape(T.shape) * np.timedelta64(1, "s"),
     "dates of Python": lambda T: objects(T, lambda i: DAY + datetime.timedelta(days=i)),
-    "dates of NumPy as objects": lambda T: objects(T, lambda i: np.datetime64("2026-01-01") + i),
+    "dates of NumPy as objects": lambda T: objects(T, lambda i: np.datetime64("2026-01-01") + np.timedelta64(i, "D")),
     "durations as objects": lambda T: objects(T, lambda i: np.timedelta64(i, "s")),
     "one date among numbers": one_date,
 }

@@ -276,6 +276,8 @@ def weights(value: Any, name: str, size: int) -> Array:
     array = numbers(value, name)
     if array.shape != (size,):
         raise ValueError(f"{name} has shape {array.shape} where one number for each of {size} points was wanted")
+    if array.any() and np.abs(array).max() < SMALLEST:
+        raise ValueError(f"{name} is nowhere larger than {SMALLEST:g}; multiply it by a constant")
     return array
 
 

@@ -164,7 +164,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
     def _check_pairs(self, X: Any, Y: Any, kernel: Kernel | None) -> tuple[Array, Array]:
         X = check_sample(self, X, kernel)
         if len(X) < 2:
-            raise ValueError(f"at least two pairs are needed, got {len(X)} (n_samples = {len(X)})")
+            raise ValueError(f"X and Y must hold at least two pairs, got {len(X)} (n_samples = {len(X)})")
         if Y is None:
             raise ValueError("ConditionalEmbedding requires y to be passed, but the target y is None")
         if self.target_kernel is None:

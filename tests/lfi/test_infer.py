@@ -733,7 +733,7 @@ def test_posterior_of_whole_numbers_by_enumeration(law, noise, y, largest):
     exact, densities = enumerated(law, noise, y, numbers), []
     for seed in range(3):
         found = kb.infer(lambda k, rng: k + noise * rng.normal(), prior, y, simulations=500, random_state=seed)
-        draws = found.sample(8000, random_state=0)[:, 0]
+        draws = found.sample(4000, random_state=0)[:, 0]
         assert np.isin(draws, numbers[law.pmf(numbers) > 0]).all()
         drawn, density = (draws[:, None] == numbers).mean(0), found.density(numbers[:, None])
         assert density.sum() == pytest.approx(1.0, abs=0.03)
@@ -784,7 +784,11 @@ def test_rounds_of_whole_numbers_count_as_draws_of_the_prior():
         for seed in range(3):
             found = kb.infer(with_noise(1.0), prior, 3.4, rounds=2, vectorised=True, random_state=seed, **settings)
             drawn.append((found.sample(4000, random_state=0) == numbers).mean(0))
-        assert 0.5 * np.abs(np.mean(drawn, axis=0) - enumerated(law, 1.0, 3.4, numbers)).sum() < 0.12, settings
+            # of both rounds together the numbers are those near 3.4, and with their weights they are all alike
+            shares = [w @ (found.parameters == numbers) / w.sum() for w in (np.ones(len(found._ratio)), found._ratio)]
+            off = [0.5 * np.abs(share - 1 / 9).sum() for share in shares]
+            assert off[1] < min(0.09, 0.7 * off[0])
+        assert 0.5 * np.abs(np.mean(drawn, axis=0) - enumerated(law, 1.0, 3.4, numbers)).sum() < 0.16, settings
     once = kb.infer(with_noise(1.0), prior, 3.4, simulations=400, vectorised=True, random_state=0)
     calibration = kb.calibrate(once, 100)
     assert (calibration.coverage(0.9) > 0.8).all()

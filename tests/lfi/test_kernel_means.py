@@ -91,13 +91,13 @@ def test_sampled_forms_converge_to_the_closed_ones():
     law = SignedMixture(v, theta, BETA, Normal(np.zeros(2), np.eye(2)))
     star = np.random.default_rng(1).normal(size=(5, 2))
     errors = []
-    for T, repeats in ((200, 20), (10_000, 5)):
+    for T, repeats in ((200, 20), (5_000, 4)):
         sampled = []
         for drawn in np.random.default_rng(2).normal(size=(repeats, T, 2)):
             q = oracle.kernel(drawn, theta, BETA) @ v if T <= 200 else Gaussian(BETA).gram(drawn, theta) @ v
             sampled.append(Gaussian(BETA).gram(star, drawn) @ q / q.sum())  # (4.12)
         errors.append(np.sqrt(np.mean((np.array(sampled) - law.embedding(star)) ** 2)))
-    assert errors[1] < 0.3 * errors[0]
+    assert errors[1] < 0.4 * errors[0]  # a fifth is to be expected
     assert errors[1] < 0.02
 
 

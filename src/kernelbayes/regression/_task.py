@@ -229,7 +229,7 @@ class TaskTransformedGP(GaussianFunction, MediatedModel):
         ]
         mean, variance = (np.concatenate(column) for column in zip(*parts, strict=True))
         mean = self.offset_ + self.unit_ * mean
-        return self._shape(mean), self._shape(np.sqrt(variance)[:, None] * self.unit_)
+        return self._shape(mean), self._shape(np.sqrt(np.maximum(variance, 0.0))[:, None] * self.unit_)
 
     def _blocks(self) -> Any:
         z = self._targets()
