@@ -36,7 +36,7 @@ LAYERS = {
     "estimators' tools": {"_estimator"},
     "runs": {"simulation"},
     "applications": {
-        *("conditional", "density_ratio", "bayes"),
+        *("conditional", "densities", "density_ratio", "bayes"),
         *("filters", "lfi", "classification", "regression", "integration"),
     },
     "files": {"_persist"},

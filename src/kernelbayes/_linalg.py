@@ -37,6 +37,10 @@ from ._typing import AnyArray, Array
 _FIRST_JITTER, _LAST_JITTER = 1e-14, 1e-8
 # A vector of which no more than this share lies outside of a span lies in it.
 _IN_SPAN = 1e-10
+# Rows that are solved for at once.
+_ROWS = 16384
+# What a row must be free of its own weight for it to be left out.
+_LEAST_FREE = 1e-6
 
 
 _potrf, _pstrf, _pocon, _gecon = scipy.linalg.get_lapack_funcs(("potrf", "pstrf", "pocon", "gecon"), dtype=np.float64)
@@ -597,6 +601,45 @@ class WeightedRidge:
     def condition(self) -> float:
         """Estimated condition number of the matrix that was factorised."""
         return condition(self.matrix, self.factor, float(self.shift))
+
+
+def linear_moments(factor: Array, weights: Array, F: Array) -> tuple[Array, Array]:
+    """Mean and variance (t,) of the function of a `LinearModel` at features (t, r)."""
+    variance = np.empty(len(F))
+    for i in range(0, len(F), _ROWS):
+        half = solve_lower(factor, F[i : i + _ROWS].T)
+        variance[i : i + _ROWS] = (half * half).sum(0)
+    return F @ weights, variance
+
+
+class LinearModel:
+    """Bayesian linear regression `y = F w + noise`, with `w ~ N(0, I)` and noise of known variances V.
+
+    A Gaussian process with kernel `f(x) . f(x')`, through its features: with `A = I + F' V^-1 F`, the function at x has mean
+    `f(x)' A^-1 F' V^-1 y` and variance `f(x)' A^-1 f(x)`.
+
+    Rows of one group have the same features f. Without them A loses `s f f'`, s the sum of their `1 / V`, so that by Sherman
+    and Morrison the mean m and the variance v at f become `(m - v t) / (1 - v s)` and `v / (1 - v s)`, t the sum of their
+    `y / V`. A group of one is leave-one-out.
+
+    Attributes:
+        factor, weights: Cholesky factor of A, and the mean of w.
+        mean, variance: at the rows (n,).
+    """
+
+    def __init__(self, F: Array, y: Array, variances: Array):
+        self.factor = cholesky(F.T @ (F / variances[:, None]), "the precision of a linear model", 1.0)
+        self.weights = solve(self.factor, F.T @ (y / variances))
+        self.mean, self.variance = linear_moments(self.factor, self.weights, F)
+        self._targets, self._precisions = y / variances, 1.0 / variances
+
+    def left_out(self, groups: Array | None = None) -> tuple[Array, Array]:
+        """Mean and variance (n,) at each row, without the rows of its group (n,); groups are numbered from zero."""
+        s, t = self._precisions, self._targets
+        if groups is not None:
+            s, t = np.bincount(groups, s)[groups], np.bincount(groups, t)[groups]
+        free = np.maximum(1.0 - self.variance * s, _LEAST_FREE)
+        return (self.mean - self.variance * t) / free, self.variance / free
 
 
 def gaussian_draws(covariance: Array, noise: Array) -> Array:
