@@ -66,7 +66,8 @@ def check_sample(estimator: Any, X: Any, kernel: Kernel | None) -> Any:
 
 def _validated(estimator: Any, X: Any, **how: Any) -> Any:
     """Vectors as scikit-learn has them, which keeps the names of columns; it sees neither masks nor dates."""
-    _check.no_dates(X, "X")
+    if not hasattr(X, "toarray"):  # a sparse matrix is its to refuse, with the TypeError that its users expect
+        _check.no_dates(X, "X")
     _check.distinct_names(_check.column_names(X) or (), "X")
     with _text_named("X"):
         return validate_data(estimator, X, dtype=np.float64, **how)
