@@ -57,7 +57,8 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
         joint_: the `dependence` of the residuals and the `shape` of what it leaves.
         margins_: the shape of each column's residuals by itself, for `cdf`, `quantile` and `interval`.
         residuals_: left-out residuals (n, p) in units of their scale.
-        scores_: logarithms (n,) of the density at each row, left out.
+        scores_: logarithms (n,) of the density at each row, left out; NaN at rows with a missing value and, of more than
+            1,000 rows, at those that the shape was not fitted to.
 
     Rows with the same x are left out together where x takes at least 20 values, so that repeated x are no trouble. A NaN in
     y is a missing value.
@@ -95,7 +96,7 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
     # ------------------------------------------------------------------------------------------------ fitting
 
     def fit(self, X: ArrayLike, Y: ArrayLike, sample_weight: ArrayLike | None = None) -> ConditionalDensity:
-        """Learn from pairs X (n, d) and Y (n,) or (n, p); NaN in Y is missing. Weights count like repeated pairs."""
+        """Learn from pairs X (n, d) and Y (n,) or (n, p); NaN in Y is missing. Of weights, proportions count."""
         rng = _check.generator(self.random_state)
         X, Y, transforms = self._check_fit(X, Y)
         weights = _check.weights(sample_weight, "sample_weight", len(X))

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import logsumexp, ndtr
 
 from .._typing import Array
+from ..kernels._stationary import squared_distances
 from ._columns import better
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
@@ -52,11 +53,6 @@ class NormalShape(Shape):
         return ndtr(t)
 
 
-def _squared(A: Array, B: Array) -> Array:
-    out = (A * A).sum(1)[:, None] + (B * B).sum(1) - 2.0 * A @ B.T
-    return np.maximum(out, 0.0, out=out)
-
-
 def _log_normal(squares: Array, width: Array | float, p: int) -> Array:
     return -0.5 * squares / np.square(width) - p * np.log(width) - 0.5 * p * _LOG_2PI
 
@@ -74,7 +70,7 @@ class SmoothedShape(Shape):
         log_weights = np.log(self.weights)
         rows = max(1, _BLOCK // len(self.points))
         for i in range(0, len(T), rows):
-            logs = _log_normal(_squared(T[i : i + rows], self.points), self.bandwidths, p) + log_weights
+            logs = _log_normal(squared_distances(T[i : i + rows], self.points), self.bandwidths, p) + log_weights
             out[i : i + rows] = logsumexp(logs, axis=1)
         return np.logaddexp(out + np.log(1.0 - _TAIL_SHARE), _tail(T))
 
@@ -139,14 +135,11 @@ def fit_shape(
     if kind == "columns" or better(tried.left_out, best.left_out, w):
         best = tried
     if p > 1 and kind != "columns" and (kind == "joint" or p <= _MOST_JOINT):
-        joint = FittedShape(*_with_rows(fit_smoothed(T, w, groups, _NEIGHBOURS, _SHARES), rows))
+        smoothed, left_out = fit_smoothed(T, w, groups, _NEIGHBOURS, _SHARES)
+        joint = FittedShape(smoothed, rows, left_out)
         if kind == "joint" or better(joint.left_out, best.left_out, w):
             best = joint
     return best
-
-
-def _with_rows(found: tuple[Shape, Array], rows: Array) -> tuple[Shape, Array, Array]:
-    return found[0], rows, found[1]
 
 
 def _fit_column(t: Array, weights: Array, groups: Array | None) -> tuple[Shape, Array]:
@@ -164,7 +157,7 @@ def fit_smoothed(
     Both numbers are those of the best left-out density. Adaptive bandwidths are due to Breiman, Meisel and Purcell (1977).
     """
     n, p = T.shape
-    squares = _squared(T, T)
+    squares = squared_distances(T, T)
     own = np.eye(n, dtype=bool) if groups is None else groups[:, None] == groups
     log_weights = np.log(weights)
     outside = np.log1p(-np.minimum(own @ weights, 1.0 - 1e-12))
