@@ -85,6 +85,11 @@ class Block(abc.ABC):
         return np.exp(self.log_density(theta)) / np.maximum(self.latent.density(z), np.finfo(float).tiny)
 
     @property
+    def bounded(self) -> bool:
+        """Whether the support has two ends."""
+        return False
+
+    @property
     @abc.abstractmethod
     def text(self) -> str:
         """How a person would write it."""
@@ -181,6 +186,10 @@ class Scalar(Block):
             if (at_end := x == end).any() and self.frozen.logpdf(end) == -np.inf:
                 x = np.where(at_end, np.nextafter(end, inwards), x)
         return x
+
+    @property
+    def bounded(self) -> bool:
+        return bool(np.isfinite(self.frozen.support()).all())
 
     def step(self, theta: Array) -> tuple[Array, Array]:
         """Coordinates (n,) between which those lie that lead to whole numbers (n, 1)."""

@@ -18,8 +18,8 @@ from ._prior import Prior
 from ._problem import Inference, Problem
 from ._search import Search, judge
 
-# By how many posterior standard deviations the draws of a further round are moved, so that their surroundings are seen.
-_STRAY = 0.7
+# To what power the first rounds take the likelihood to propose parameters, at least.
+_LEAST_POWER = 0.25
 # A larger share of failed runs is the end of it.
 _MOST_FAILED = 0.5
 # Fewer are nothing to learn from.
@@ -200,7 +200,8 @@ class Campaign:
             if self.out_of_time or not size:
                 break
             starts += [len(rows)] if number > 1 or more else []
-            rows = np.concatenate([rows, self._planned(found, len(rows), int(size), number)])
+            power = max(_LEAST_POWER, 0.5 ** (rounds - 1 - number))
+            rows = np.concatenate([rows, self._planned(found, len(rows), int(size), number, power)])
             runs = self._continued(runs, rows)
             found, problem = learn(runs, np.array(starts))
         return found, problem, runs, followed
@@ -217,18 +218,12 @@ class Campaign:
             warn_user(text, SimulationWarning)
         return np.linspace(min(held, total), total, rounds) if held > edges[0].round() else edges
 
-    def _planned(self, found: Inference, begin: int, size: int, number: int) -> Array:
+    def _planned(self, found: Inference, begin: int, size: int, number: int, power: float) -> Array:
         """Parameters of a further round; those that are in the store are taken from there, to the last digit."""
-        known, rows = self._stored(), self._about(found, size, number)
+        known, rng = self._stored(), np.random.default_rng([self.seed, number])
+        about = found.law.sample(size, rng) if self.prior.latent is None else found.law.propose(size, power, rng)
+        rows = self.prior.from_gaussian(about)
         return np.array([known.get(begin + i, row) for i, row in enumerate(rows)])
-
-    def _about(self, found: Inference, size: int, number: int) -> Array:
-        """Parameters about the posterior so far."""
-        rng = np.random.default_rng([self.seed, number])
-        z = found.law.sample(size, rng)
-        if self.prior.latent is not None:
-            z = z + _STRAY * z.std(0) * rng.standard_normal(z.shape)
-        return self.prior.from_gaussian(z)
 
     def seek(
         self,

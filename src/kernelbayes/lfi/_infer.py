@@ -18,7 +18,7 @@ from ..embeddings import PosteriorWarning
 from ..simulation import Failure, Runs
 from ..simulation._runs import SHARE_TO_WARN
 from ..simulation._simulate import store_path
-from . import _abc, _dme, _kelfi, _kernel_methods
+from . import _abc, _dme, _kelfi, _kernel_methods, _likelihood
 from ._campaign import Campaign
 from ._doubts import doubts
 from ._epsilon import SpatioTemporalEpsilon, read_observed
@@ -29,6 +29,7 @@ from ._problem import Inference, Problem, numbered
 
 # Methods that learn from any simulations, and methods that choose where to simulate as they go.
 LEARNING: dict[str, Callable[..., Inference]] = {
+    "likelihood": _likelihood.likelihood,
     "kelfi": _kelfi.kelfi,
     "dme": _dme.dme,
     "kbr": _kernel_methods.kernel_bayes,
@@ -359,7 +360,7 @@ def _narrow(proposal: Prior, prior: Prior, found: Inference) -> list[str]:
 
 def _result(answer: _Answer, method: str, simulator: Any, options: dict[str, Any]) -> ParameterPosterior:
     found, problem, runs, rng = answer
-    problems = (*doubts(problem, found, drawn=method in SEEKING), *found.problems)
+    problems = (*doubts(problem, found, drawn=method in SEEKING or method == "likelihood"), *found.problems)
     if problems:
         warn_user("\n".join(problems), PosteriorWarning)
     if runs.failure_rate > SHARE_TO_WARN:  # the simulation has warned of it

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _FOR_FLOOR = 2000
 # Draws that stand for a law of which nothing else is known.
 _FOR_MOMENTS = 4000
+# By how many of their standard deviations draws are moved that propose further simulations, so that their surroundings are seen.
+_STRAY = 0.7
 # How far beyond all simulated parameters a likelihood is believed, in standard deviations of the prior.
 _BEYOND = 0.25
 
@@ -64,6 +66,14 @@ class Law(abc.ABC):
     @abc.abstractmethod
     def herd(self, n: int, rng: np.random.Generator) -> Array:
         """Super-samples (n, d)."""
+
+    def propose(self, n: int, power: float, rng: np.random.Generator) -> Array:
+        """Coordinates (n, d) for a further round of simulations, about the posterior.
+
+        With a power below one, in early rounds: wider, as if the likelihood were taken to that power, where a law can do that.
+        """
+        z = self.sample(n, rng)
+        return z + _STRAY * z.std(0) * rng.standard_normal(z.shape)
 
     def moments(self) -> Moments:
         """Mean (d,) and covariance (d, d); of draws, where nothing better is known."""

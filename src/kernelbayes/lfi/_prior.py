@@ -167,6 +167,15 @@ class Prior:
         z = _check.vectors(_check.by_name(z, self.names, "z"), "z", width=self.dimension)
         return np.concatenate([b.from_gaussian(part) for b, part in self._parts(z)], axis=1)
 
+    def regressors(self, z: Array) -> Array:
+        """What regressions on parameters see (n, d) at Gaussian coordinates: parameters between bounds, else coordinates.
+
+        Coordinates stretch the ends of a uniform prior to infinity, and a function of the parameter with them.
+        """
+        theta = self.from_gaussian(z)
+        pairs = zip(self._parts(z), self._parts(theta), strict=True)
+        return np.concatenate([part if b.bounded else there for (b, there), (_, part) in pairs], axis=1)
+
     @property
     def whole(self) -> Array:
         """Which parameters (d,) are whole numbers."""
