@@ -44,7 +44,7 @@ _LEAST_FREE = 1e-6
 
 
 _potrf, _pstrf, _pocon, _gecon = scipy.linalg.get_lapack_funcs(("potrf", "pstrf", "pocon", "gecon"), dtype=np.float64)
-(_syrk,) = scipy.linalg.get_blas_funcs(("syrk",), dtype=np.float64)
+_syrk, _trmm = scipy.linalg.get_blas_funcs(("syrk", "trmm"), dtype=np.float64)
 
 
 @functools.cache
@@ -610,6 +610,11 @@ def linear_moments(factor: Array, weights: Array, F: Array) -> tuple[Array, Arra
         half = solve_lower(factor, F[i : i + _ROWS].T)
         variance[i : i + _ROWS] = (half * half).sum(0)
     return F @ weights, variance
+
+
+def consume_triangular(L: Array, F: Array) -> Array:
+    """`F L'` for a lower triangular L (r, r), written over F (t, r): half the arithmetic of a product, without an array."""
+    return _trmm(1.0, L, F.T, lower=1, overwrite_b=1).T
 
 
 class LinearModel:

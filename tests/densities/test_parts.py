@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import kernelbayes as kb
 from kernelbayes._linalg import LinearModel, linear_moments
 from kernelbayes.densities import _columns, _dependence, _process, _shape
+from kernelbayes.densities._function import Function
 from kernelbayes.densities._transform import NAMES, Transform, spacing
 from oracles import even_draws
 
@@ -234,3 +236,28 @@ def test_a_normal_is_kept_and_a_ring_is_seen():
     angle = rng.uniform(0, 2 * np.pi, 500)
     ring = 1.4 * np.stack([np.cos(angle), np.sin(angle)], 1) + 0.1 * rng.normal(size=(500, 2))
     assert isinstance(_shape.fit_shape(ring, even(500), None, rng).shape, _shape.SmoothedShape)
+
+
+def test_a_table_of_a_density_is_the_density():
+    rng = np.random.default_rng(8)
+    t = np.concatenate([rng.standard_t(3, 300), [9.0, -40.0]])[:, None]
+    smoothed, _ = _shape.fit_smoothed(t, even(302), None, (25,), (0.3,))
+    table = _shape.TabulatedShape.of(smoothed)
+    assert isinstance(table, _shape.TabulatedShape)
+    at = np.concatenate([np.linspace(-8, 8, 5001), [-40.0, 9.0, 100.0, 1e6]])[:, None]
+    np.testing.assert_allclose(table.log_density(at), smoothed.log_density(at), rtol=1e-6, atol=2e-3)
+
+
+# ------------------------------------------------------------------------------------------------ functions
+
+
+@pytest.mark.parametrize("recipe", [None, kb.Exact(), kb.Subspace(20, whiten=False), kb.RandomFourier(20)])
+def test_a_function_in_the_columns_of_the_kernel_is_that_of_its_features(recipe):
+    at = params()
+    features = _process.features_of(at.kernel, X, 30, np.random.default_rng(0), recipe)
+    model = LinearModel(features(X), RNG.normal(size=40), RNG.uniform(0.1, 0.4, 40))
+    new = RNG.normal(size=(3000, 3))  # of several blocks
+    expected = linear_moments(model.factor, model.weights, features(new))
+    function = Function.of(features, model.weights, model.factor)
+    np.testing.assert_allclose(function.moments(new), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(function.mean(new), expected[0], rtol=1e-5, atol=1e-6)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import numpy as np
 
-from .._linalg import LinearModel, linear_moments
+from .._linalg import LinearModel
 from .._typing import Array
 from ..features import Recipe
-from ._process import NoisyProcess, ProcessFeatures, features_of, learn_process
+from ._function import Function
+from ._process import NoisyProcess, features_of, learn_process
 from ._transform import NAMES, Transform, spacing
 
 LOCATION_RANK, SCALE_RANK = 240, 100
@@ -35,27 +36,27 @@ def normal_score(residual: Array, variance: Array) -> Array:
     return -0.5 * np.log(variance) - 0.5 * residual**2 / variance
 
 
-class Scale(eqx.Module):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scale:
     """The variance of y about its location, `exp(level + shrinkage g(x))`, g a process.
 
     Attributes:
         shrinkage: how much of what was learned of its variation is used, from 0 (constant) to 1.
-        features, weights: of g; None where the variance is constant.
+        function: g; None where the variance is constant.
     """
 
-    level: float = eqx.field(static=True)
-    shrinkage: float = eqx.field(static=True)
-    features: ProcessFeatures | None
-    weights: Array | None
+    level: float
+    shrinkage: float
+    function: Function | None
 
     def at(self, X: Array) -> Array:
         """Variances (t,) at points."""
-        if self.features is None or self.weights is None:
+        if self.function is None:
             return np.full(len(X), np.exp(self.level))
-        return np.exp(self.level + self.shrinkage * (self.features(X) @ self.weights))
+        return np.exp(self.level + self.shrinkage * self.function.mean(X))
 
 
-class FittedScale(eqx.Module):
+class FittedScale(NamedTuple):
     """A scale, with the variances at the rows it was fitted to, and those with each row left out."""
 
     scale: Scale
@@ -101,7 +102,7 @@ def fit_scale(
     constant = np.zeros(len(X)) + np.log(mean_square)
     level = _level(constant, residual, known, weights)
     flat = FittedScale(
-        Scale(float(constant[0] + level), 0.0, None, None), np.exp(constant + level), np.exp(constant + level), None
+        Scale(float(constant[0] + level), 0.0, None), np.exp(constant + level), np.exp(constant + level), None
     )
     if varying is False:
         return flat
@@ -129,43 +130,36 @@ def fit_scale(
         level = _level(there, residual, known, weights)
         tried = normal_score(residual, np.exp(there + level) + known)
         if better(tried, score, weights) or (varying and shrinkage == _SHRINKAGES[1]):
-            scale = Scale(float(constant[0] + level), shrinkage, features, model.weights)
+            scale = Scale(float(constant[0] + level), shrinkage, Function.of(features, model.weights))
             fitted = np.exp(constant + level + shrinkage * model.mean)
             best, score = FittedScale(scale, fitted, np.exp(there + level), process), tried
     return best
 
 
-class Location(eqx.Module):
-    """The mean of y, a process; its own variance is how far it is known."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class ColumnDensity:
+    """A column of y: how it is transformed, where it lies and how far it spreads.
 
-    features: ProcessFeatures
-    factor: Array
-    weights: Array
+    Attributes:
+        location: the mean of y, a process; its own variance is how far it is known.
+    """
 
-    def at(self, X: Array) -> tuple[Array, Array]:
-        """Mean and variance (t,) at points."""
-        return linear_moments(self.factor, self.weights, self.features(X))
-
-
-class Column(eqx.Module):
-    """A column of y: how it is transformed, where it lies and how far it spreads."""
-
-    transform: Transform = eqx.field(static=True)
-    location: Location
+    transform: Transform
+    location: Function
     scale: Scale
     process: NoisyProcess
 
     def at(self, X: Array) -> tuple[Array, Array, Array]:
         """Mean, variance and the share of the variance that is ignorance of the mean (t,), on the transformed scale."""
-        mean, known = self.location.at(X)
+        mean, known = self.location.moments(X)
         variance = self.scale.at(X) + known
         return mean, variance, known / variance
 
 
-class FittedColumn(eqx.Module):
+class FittedColumn(NamedTuple):
     """A column, and what left-out rows told: residuals in units of their standard deviations, and these."""
 
-    column: Column
+    column: ColumnDensity
     residuals: Array
     variances: Array
 
@@ -214,6 +208,6 @@ def fit_column(
         before, variances = variances, np.maximum(scale.fitted, _LEAST_VARIANCE)
         if np.abs(np.log(variances / before)).max() < _SETTLED:
             break
-    column = Column(transform, Location(features, model.factor, model.weights), scale.scale, process)
+    column = ColumnDensity(transform, Function.of(features, model.weights, model.factor), scale.scale, process)
     total = scale.left_out + known
     return FittedColumn(column, (z - mean) / np.sqrt(total), total)

@@ -18,7 +18,7 @@ from ..features import Recipe
 from ..kernels import Gaussian
 from ..learning import default_target_kernel
 from ..learning._conditional import place_groups
-from ._columns import Column, FittedColumn, fit_column
+from ._columns import ColumnDensity, FittedColumn, fit_column
 from ._joint import FittedJoint, Joint, fit_joint
 from ._shape import NormalShape
 from ._transform import NAMES
@@ -109,7 +109,7 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
         X = np.asarray((X - self.centre_) / self.spread_)
         groups = place_groups(X)
         fitted = [self._fit_column(X, y, weights, groups, names, rng) for y, names in zip(Y.T, transforms, strict=True)]
-        self.columns_: tuple[Column, ...] = tuple(f.column for f, _ in fitted)
+        self.columns_: tuple[ColumnDensity, ...] = tuple(f.column for f, _ in fitted)
         self.residuals_ = np.full(Y.shape, np.nan)
         variances = np.full(Y.shape, np.nan)
         for j, (f, rows) in enumerate(fitted):

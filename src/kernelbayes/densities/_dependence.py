@@ -7,12 +7,12 @@ coefficients drawn to zero.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
-import equinox as eqx
 import numpy as np
 
-from .._linalg import LinearModel, linear_moments
+from .._linalg import LinearModel, consume_triangular, solve_lower
 from .._typing import Array
 from ._columns import Scale, better, fit_scale, normal_score
 from ._process import Process, ProcessFeatures, features_of
@@ -24,19 +24,28 @@ _RANK = 30
 _NOISE_STEPS = 4
 
 
-class Regression(eqx.Module):
-    """One residual on those before it; `variation` is the size of the coefficients' variation, zero for none."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Regression:
+    """One residual on those before it.
 
-    variation: float = eqx.field(static=True)
+    Attributes:
+        variation: the size of the coefficients' variation with x, zero for none.
+        features: of x.
+        root: lower triangular; what the coefficients are not known to adds the squared norm of it times their features.
+    """
+
+    variation: float
     features: ProcessFeatures | None
-    factor: Array
     weights: Array
+    root: Array
     scale: Scale
 
     def at(self, E: Array, X: Array) -> tuple[Array, Array]:
         """Mean and variance (t,) given the residuals before it (t, j) at points (t, d)."""
-        mean, known = linear_moments(self.factor, self.weights, products(E, X, self.variation, self.features))
-        return mean, self.scale.at(X) + known
+        F = products(E, X, self.variation, self.features)
+        mean = F @ self.weights
+        half = consume_triangular(self.root, F)
+        return mean, self.scale.at(X) + np.einsum("ij,ij->i", half, half)
 
 
 def products(E: Array, X: Array, variation: float, features: ProcessFeatures | None) -> Array:
@@ -47,7 +56,8 @@ def products(E: Array, X: Array, variation: float, features: ProcessFeatures | N
     return (E[:, :, None] * G[:, None, :]).reshape(len(E), -1)
 
 
-class Dependence(eqx.Module):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dependence:
     """Regressions of each column's residuals on those before it."""
 
     regressions: tuple[Regression, ...]
@@ -75,7 +85,8 @@ class Dependence(eqx.Module):
         return E
 
 
-class FittedDependence(eqx.Module):
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedDependence:
     """With each row left out: what is left of the residuals, and the logarithms of its variances, summed."""
 
     dependence: Dependence
@@ -132,7 +143,8 @@ class _Tried(NamedTuple):
         varying = False if self.features is None else None
         scale = fit_scale(X, self.residual, self.known, weights, groups, rng, varying=varying)
         variance = scale.left_out + self.known
-        found = Regression(self.variation, self.features, self.model.factor, self.model.weights, scale.scale)
+        root = solve_lower(self.model.factor, np.eye(len(self.model.factor)))
+        found = Regression(self.variation, self.features, self.model.weights, root, scale.scale)
         return found, self.residual / np.sqrt(variance), np.log(variance)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
-import equinox as eqx
 import numpy as np
 
 from .._typing import Array
@@ -15,7 +15,8 @@ from ._shape import Shape, fit_shape
 _MOST_VARYING = 12
 
 
-class Joint(eqx.Module):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Joint:
     """A density of residuals (p,) at x.
 
     Attributes:

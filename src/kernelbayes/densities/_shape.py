@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 from typing import NamedTuple
 
-import equinox as eqx
 import numpy as np
-from scipy.special import logsumexp, ndtr
+from scipy.interpolate import CubicSpline
+from scipy.special import ndtr
 
 from .._typing import Array
 from ..kernels._stationary import squared_distances
@@ -20,10 +21,13 @@ _TAIL_SHARE, _TAIL_WIDTH = 0.03, 2.0
 _NEIGHBOURS, _SHARES = (5, 12, 25, 50), (0.15, 0.25, 0.4, 0.6, 0.9)
 _COLUMN_NEIGHBOURS, _COLUMN_SHARES = (25, 100), (0.3, 0.6, 1.0)
 _FEWEST, _MOST_POINTS, _MOST_JOINT = 50, 1000, 6
-_BLOCK = 2**21
+_BLOCK = 2**19
+# A density of one column is tabulated up to here, with as many steps as its bandwidths want, and these many of them at most.
+_TABLE_END, _STEPS_PER_BANDWIDTH, _MOST_STEPS = 6.0, 3.0, 2**13
+_REACH = 8.0  # bandwidths at which a normal density is nothing
 
 
-class Shape(eqx.Module):
+class Shape(abc.ABC):
     """A density on R^p."""
 
     @abc.abstractmethod
@@ -35,10 +39,11 @@ class Shape(eqx.Module):
         """Draws (n, p)."""
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class NormalShape(Shape):
     """Standard normal."""
 
-    dimension: int = eqx.field(static=True)
+    dimension: int
 
     def log_density(self, T: Array) -> Array:
         """Logarithm of the density (t,) at points (t, p)."""
@@ -53,10 +58,7 @@ class NormalShape(Shape):
         return ndtr(t)
 
 
-def _log_normal(squares: Array, width: Array | float, p: int) -> Array:
-    return -0.5 * squares / np.square(width) - p * np.log(width) - 0.5 * p * _LOG_2PI
-
-
+@dataclasses.dataclass(frozen=True, eq=False)
 class SmoothedShape(Shape):
     """A kernel density on residuals, with a bandwidth for each, and a wide normal beneath."""
 
@@ -66,13 +68,18 @@ class SmoothedShape(Shape):
 
     def log_density(self, T: Array) -> Array:
         """Logarithm of the density (t,) at points (t, p)."""
-        p, out = T.shape[1], np.empty(len(T))
-        log_weights = np.log(self.weights)
-        rows = max(1, _BLOCK // len(self.points))
+        near = np.empty(len(T))
+        narrow = -0.5 / self.bandwidths**2
+        squares = (self.points**2).sum(1)
+        # Exponents are linear in `[t, |t|^2, 1]`.
+        form = np.vstack([-2.0 * narrow * self.points.T, narrow, narrow * squares])
+        heights = _heights(self.weights, self.bandwidths, T.shape[1])
+        T = np.column_stack([T, (T * T).sum(1), np.ones(len(T))])
+        rows = max(1, _BLOCK // max(len(self.points), 1))
         for i in range(0, len(T), rows):
-            logs = _log_normal(squared_distances(T[i : i + rows], self.points), self.bandwidths, p) + log_weights
-            out[i : i + rows] = logsumexp(logs, axis=1)
-        return np.logaddexp(out + np.log(1.0 - _TAIL_SHARE), _tail(T))
+            exponents = T[i : i + rows] @ form
+            near[i : i + rows] = np.exp(exponents, out=exponents) @ heights
+        return _with_tail(near, T[:, -2], T.shape[1] - 2)
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draws (n, p)."""
@@ -87,6 +94,52 @@ class SmoothedShape(Shape):
         return (1.0 - _TAIL_SHARE) * near + _TAIL_SHARE * ndtr(t / _TAIL_WIDTH)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class TabulatedShape(Shape):
+    """A kernel density of one column whose logarithm is read off a table, by cubics between even steps.
+
+    Attributes:
+        beyond: of the points that matter outside of the table.
+    """
+
+    smoothed: SmoothedShape
+    cubics: Array
+    beyond: SmoothedShape
+
+    @classmethod
+    def of(cls, smoothed: SmoothedShape) -> TabulatedShape | SmoothedShape:
+        """The same density; as it is where its bandwidths are too narrow for a table."""
+        steps = int(np.ceil(2 * _TABLE_END * _STEPS_PER_BANDWIDTH / smoothed.bandwidths.min()))
+        if steps > _MOST_STEPS:
+            return smoothed
+        grid = np.linspace(-_TABLE_END, _TABLE_END, steps + 1)
+        outer = np.abs(smoothed.points[:, 0]) + _REACH * smoothed.bandwidths > _TABLE_END
+        beyond = SmoothedShape(smoothed.points[outer], smoothed.bandwidths[outer], smoothed.weights[outer])
+        return cls(smoothed, CubicSpline(grid, smoothed.log_density(grid[:, None])).c, beyond)
+
+    def log_density(self, T: Array) -> Array:
+        """Logarithm of the density (t,) at points (t, 1)."""
+        t, steps = T[:, 0], self.cubics.shape[1]
+        step = 2 * _TABLE_END / steps
+        outside = ~(np.abs(t) < _TABLE_END)
+        inner = np.where(outside, 0.0, t) + _TABLE_END
+        which = np.minimum((inner / step).astype(np.intp), steps - 1)
+        u, (a, b, c, d) = inner - which * step, self.cubics[:, which]
+        out = ((a * u + b) * u + c) * u + d
+        if outside.any():
+            out[outside] = self.beyond.log_density(T[outside])
+        return out
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draws (n, 1)."""
+        return self.smoothed.sample(n, rng)
+
+    def cdf(self, t: Array) -> Array:
+        """The distribution function."""
+        return self.smoothed.cdf(t)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class ProductShape(Shape):
     """Independent columns, each with a shape of its own."""
 
@@ -101,8 +154,16 @@ class ProductShape(Shape):
         return np.concatenate([column.sample(n, rng) for column in self.columns], axis=1)
 
 
-def _tail(T: Array) -> Array:
-    return np.log(_TAIL_SHARE) + _log_normal((T * T).sum(1), _TAIL_WIDTH, T.shape[1])
+def _heights(weights: Array, widths: Array, p: int) -> Array:
+    """What exponentials of normal densities are multiplied by."""
+    return weights * (np.sqrt(2.0 * np.pi) * widths) ** -float(p)
+
+
+def _with_tail(near: Array, squares: Array, p: int) -> Array:
+    """Logarithm of a density (t,) with the tail beneath, at points of these squared norms."""
+    tail = np.log(_TAIL_SHARE) - 0.5 * squares / _TAIL_WIDTH**2 - p * np.log(_TAIL_WIDTH) - 0.5 * p * _LOG_2PI
+    with np.errstate(divide="ignore"):  # what is too small for a number is nothing beside the tail
+        return np.logaddexp(np.log((1.0 - _TAIL_SHARE) * near), tail)
 
 
 class FittedShape(NamedTuple):
@@ -146,7 +207,7 @@ def _fit_column(t: Array, weights: Array, groups: Array | None) -> tuple[Shape, 
     normal = NormalShape(1)
     smoothed, left_out = fit_smoothed(t, weights, groups, _COLUMN_NEIGHBOURS, _COLUMN_SHARES)
     plain = normal.log_density(t)
-    return (smoothed, left_out) if better(left_out, plain, weights) else (normal, plain)
+    return (TabulatedShape.of(smoothed), left_out) if better(left_out, plain, weights) else (normal, plain)
 
 
 def fit_smoothed(
@@ -157,19 +218,23 @@ def fit_smoothed(
     Both numbers are those of the best left-out density. Adaptive bandwidths are due to Breiman, Meisel and Purcell (1977).
     """
     n, p = T.shape
-    squares = squared_distances(T, T)
-    own = np.eye(n, dtype=bool) if groups is None else groups[:, None] == groups
-    log_weights = np.log(weights)
-    outside = np.log1p(-np.minimum(own @ weights, 1.0 - 1e-12))
+    squares, norms = squared_distances(T, T), (T * T).sum(1)
+    own = None if groups is None else groups[:, None] == groups
+    outside = 1.0 - np.minimum(weights if own is None else own @ weights, 1.0 - 1e-12)
+    near = np.sort([min(k, n - 2) for k in neighbours])
+    reaches = np.sqrt(np.partition(squares, near, axis=1)[:, near].T)
+    exponentials = np.empty_like(squares)
     best: tuple[float, Array, Array] | None = None
-    for k in (min(k, n - 2) for k in neighbours):
-        reach = np.sqrt(np.partition(squares, k, axis=1)[:, k])
-        reach = np.maximum(reach, 0.1 * np.median(reach))
+    for reach in np.maximum(reaches, 0.1 * np.median(reaches, axis=1, keepdims=True)):
         reach = np.where(reach > 0, reach, 1e-3)
         for share in shares:
-            logs = _log_normal(squares, share * reach, p) + log_weights
-            logs[own] = -np.inf
-            left_out = np.logaddexp(logsumexp(logs, axis=1) - outside + np.log(1.0 - _TAIL_SHARE), _tail(T))
+            np.multiply(squares, -0.5 / (share * reach) ** 2, out=exponentials)
+            np.exp(exponentials, out=exponentials)
+            if own is None:
+                np.fill_diagonal(exponentials, 0.0)
+            else:
+                exponentials[own] = 0.0
+            left_out = _with_tail(exponentials @ _heights(weights, share * reach, p) / outside, norms, p)
             score = float(weights @ left_out)
             if best is None or score > best[0]:
                 best = (score, share * reach, left_out)
