@@ -43,7 +43,9 @@ _ROWS = 16384
 _LEAST_FREE = 1e-6
 
 
-_potrf, _pstrf, _pocon, _gecon = scipy.linalg.get_lapack_funcs(("potrf", "pstrf", "pocon", "gecon"), dtype=np.float64)
+_potrf, _potri, _pstrf, _pocon, _gecon = scipy.linalg.get_lapack_funcs(
+    ("potrf", "potri", "pstrf", "pocon", "gecon"), dtype=np.float64
+)
 _syrk, _trmm = scipy.linalg.get_blas_funcs(("syrk", "trmm"), dtype=np.float64)
 
 
@@ -105,6 +107,11 @@ def solve_lower(L: AnyArray, B: AnyArray, *, transposed: bool = False) -> AnyArr
 def solve(L: AnyArray, B: AnyArray) -> AnyArray:
     """`(L L')^-1 B` from a Cholesky factor."""
     return solve_lower(L, solve_lower(L, B), transposed=True)
+
+
+def inverse_of(L: Array) -> Array:
+    """`(L L')^-1` from a Cholesky factor, at a third of what solving for the identity costs."""
+    return mirror_lower(_potri(L, lower=1)[0])
 
 
 def solve_definite(A: AnyArray, B: AnyArray, name: str, shift: AnyArray = 0.0) -> AnyArray:

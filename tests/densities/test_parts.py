@@ -65,7 +65,7 @@ def test_the_kernel_of_a_process_and_its_features():
     expected = 1.0 + (X * kernel.slope**2) @ X.T + 0.64 * np.exp(-0.5 * squares)
     np.testing.assert_allclose(K, expected, rtol=1e-10)
     np.testing.assert_allclose(kernel.diag(X), np.diag(expected), rtol=1e-10)
-    F = _process.features_of(kernel, X, 100, RNG)(X)
+    F = _process.features_of(_process.NoisyProcess(kernel, 1e-3), X, 100, RNG)(X)
     np.testing.assert_allclose(F @ F.T, expected, atol=1e-5)
 
 
@@ -254,7 +254,7 @@ def test_a_table_of_a_density_is_the_density():
 @pytest.mark.parametrize("recipe", [None, kb.Exact(), kb.Subspace(20, whiten=False), kb.RandomFourier(20)])
 def test_a_function_in_the_columns_of_the_kernel_is_that_of_its_features(recipe):
     at = params()
-    features = _process.features_of(at.kernel, X, 30, np.random.default_rng(0), recipe)
+    features = _process.features_of(at, X, 30, np.random.default_rng(0), recipe)
     model = LinearModel(features(X), RNG.normal(size=40), RNG.uniform(0.1, 0.4, 40))
     new = RNG.normal(size=(3000, 3))  # of several blocks
     expected = linear_moments(model.factor, model.weights, features(new))

@@ -109,7 +109,7 @@ def fit_scale(
     logs = np.log(squares + 1e-12 * mean_square) - _LOG_SQUARE_MEAN
     logs = np.maximum(logs, np.quantile(logs, 0.002)) - constant
     process, _ = learn_process(X, logs, rng, known=_LOG_SQUARE_VARIANCE, noise=1e-3, first=first)
-    features = features_of(process.kernel, X, SCALE_RANK, rng, recipe)
+    features = features_of(process, X, SCALE_RANK, rng, recipe, _LOG_SQUARE_VARIANCE)
     F, g = features(X), np.zeros(len(X))
     counts = weights * len(X)
     model: Any = None
@@ -196,7 +196,7 @@ def fit_column(
     transform = choose_transform(X, y, transforms, rng)
     z = transform(transform.dithered(y, rng))
     process, _ = learn_process(X, z, rng)
-    features = features_of(process.kernel, X, LOCATION_RANK, rng, recipe)
+    features = features_of(process, X, LOCATION_RANK, rng, recipe)
     F, counts = features(X), weights * len(X)
     variances = np.full(len(z), float(process.noise) ** 2 + _LEAST_VARIANCE)
     scale: Any = None

@@ -15,7 +15,7 @@ import numpy as np
 from .._linalg import LinearModel, consume_triangular, solve_lower
 from .._typing import Array
 from ._columns import Scale, better, fit_scale, normal_score
-from ._process import Process, ProcessFeatures, features_of
+from ._process import NoisyProcess, Process, ProcessFeatures, features_of
 
 # Standard deviation of a coefficient, and of its variation with x, beforehand; lengthscales of the variation.
 _COEFFICIENT = 0.7
@@ -109,7 +109,7 @@ def fit_dependence(
         spread, one = X.std(0), np.ones(X.shape[1])
         for factor in _LENGTHSCALES:
             kernel = Process(0.3 * one, factor * np.sqrt(X.shape[1]) * np.where(spread > 0, spread, 1.0), 1.0)
-            features = features_of(kernel, X, _RANK, rng)
+            features = features_of(NoisyProcess(kernel, 0.0), X, _RANK, rng)
             variations += [(size, features) for size in _VARIATIONS]
     regressions, left, logs = [], np.array(E), np.zeros(n)
     for j in range(1, p):

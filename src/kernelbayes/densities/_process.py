@@ -15,7 +15,7 @@ import equinox as eqx
 import numpy as np
 
 from .._backend import namespace
-from .._linalg import FactorisationError, cholesky, solve
+from .._linalg import FactorisationError, cholesky, inverse_of
 from .._typing import AnyArray, Array
 from ..features import Features, IncompleteCholesky, Recipe
 from ..kernels import Gaussian, Kernel
@@ -26,6 +26,8 @@ from ..learning._optimise import WrittenOut
 # Rows that hyperparameters are learned from, and that landmarks are chosen among.
 LEARNED_ROWS, LANDMARK_ROWS = 320, 1500
 _JITTER = 1e-8
+# What landmarks leave of the variance of a process, at most: as a share of the noise, and of the process.
+_NEGLIGIBLE, _TOLERANCES = 1e-3, (1e-6, 1e-2)
 _ITERATIONS = 40
 # How far a hyperparameter may go, in standard deviations of its prior.
 _REACH = 4.0
@@ -81,7 +83,8 @@ def _loss(params: NoisyProcess, X: Array, y: Array, known: Array) -> tuple[float
     """
     kernel, noise = params.kernel, float(params.noise)
     b, size = kernel.slope, float(kernel.size)
-    smooth = size**2 * Gaussian(kernel.lengthscale)._gram(X, X)
+    gaussian = Gaussian(kernel.lengthscale)
+    smooth = size**2 * gaussian._gram(X, X)
     K = smooth + (X * b**2) @ X.T + 1.0
     K[np.diag_indices(len(K))] += noise**2 + known + _JITTER
     zeros = [np.zeros_like(b), np.zeros_like(kernel.lengthscale), np.zeros(()), np.zeros(())]
@@ -89,13 +92,13 @@ def _loss(params: NoisyProcess, X: Array, y: Array, known: Array) -> tuple[float
         L = cholesky(K, "the covariance of a process")
     except FactorisationError:
         return np.nan, zeros
-    inverse = solve(L, np.eye(len(K)))
+    inverse = inverse_of(L)
     a = inverse @ y
     S = 0.5 * (inverse - np.outer(a, a))
     weighted = S * smooth
     slopes = [
         2.0 * b * ((S @ X) * X).sum(0),
-        Gaussian(kernel.lengthscale)._lengthscale_slope(X, X, weighted),
+        gaussian._lengthscale_slope(X, X, weighted),
         np.asarray(2.0 * weighted.sum() / size),
         np.asarray(2.0 * noise * np.trace(S)),
     ]
@@ -165,9 +168,19 @@ class ProcessFeatures(eqx.Module):
 
 
 def features_of(
-    kernel: Process, X: Array, rank: int, rng: np.random.Generator, recipe: Recipe | None = None
+    process: NoisyProcess,
+    X: Array,
+    rank: int,
+    rng: np.random.Generator,
+    recipe: Recipe | None = None,
+    known: float = 0.0,
 ) -> ProcessFeatures:
-    """Features of a process on a sample: landmarks, or as the recipe says."""
-    few = X if len(X) <= LANDMARK_ROWS else X[rng.permutation(len(X))[:LANDMARK_ROWS]]
-    recipe = recipe or IncompleteCholesky(min(rank, len(few)), tol=1e-6)
+    """Features of a process on a sample: landmarks, or as the recipe says.
+
+    Landmarks leave out what is small beside the noise, `known` being the variance of a part of that.
+    """
+    kernel, few = process.kernel, X if len(X) <= LANDMARK_ROWS else X[rng.permutation(len(X))[:LANDMARK_ROWS]]
+    noise = float(process.noise) ** 2 + known
+    tol = float(np.clip(_NEGLIGIBLE * noise / float(kernel.size) ** 2, *_TOLERANCES))
+    recipe = recipe or IncompleteCholesky(min(rank, len(few)), tol=tol)
     return ProcessFeatures(kernel, recipe._fit(Gaussian(kernel.lengthscale), few, rng)[0])
