@@ -26,6 +26,11 @@ _MOST_FAILED = 0.5
 _FEWEST = 10
 
 
+def _power(left: int) -> float:
+    """To what power the likelihood is taken to propose parameters, when so many rounds are left; one when none is."""
+    return 1.0 if left <= 1 else max(_LEAST_POWER, 0.5 ** (left - 1))
+
+
 class Campaign:
     """The runs of one simulator.
 
@@ -170,7 +175,7 @@ class Campaign:
     def in_rounds(
         self,
         first: Callable[[int, int], Array],
-        learn: Callable[[Runs, Array], tuple[Inference, Problem]],
+        learn: Callable[[Runs, Array, float], tuple[Inference, Problem]],
         total: int,
         rounds: int,
         more: bool,
@@ -179,7 +184,8 @@ class Campaign:
 
         Args:
             first: rows `start` to `stop` of the design of the first round.
-            learn: makes an inference from runs, given the numbers of the runs at which further rounds begin.
+            learn: makes an inference from runs, given the numbers of the runs at which further rounds begin, with the
+                likelihood to a power that is one in the last round.
             total: runs in all.
             rounds: over how many rounds they are spread.
             more: whether to add to what is in the store, which then counts as the first round if there are several.
@@ -194,16 +200,18 @@ class Campaign:
         # of several rounds that are in the store already, the later ones count as one
         runs, starts = self.run(rows), [followed if more else len(rows)]
         self._refuse_few(runs, _FEWEST, total)
-        found, problem = learn(runs, np.array(starts))
+        sizes = np.diff(edges.round().astype(int))
+        found, problem = learn(runs, np.array(starts), _power(len(sizes)))
         followed = int((runs.index < (followed if more else len(rows))).sum())
-        for number, size in enumerate(np.diff(edges.round().astype(int)), start=1):
+        for number, size in enumerate(sizes, start=1):
             if self.out_of_time or not size:
                 break
             starts += [len(rows)] if number > 1 or more else []
-            power = max(_LEAST_POWER, 0.5 ** (rounds - 1 - number))
-            rows = np.concatenate([rows, self._planned(found, len(rows), int(size), number, power)])
+            rows = np.concatenate([rows, self._planned(found, len(rows), int(size), number)])
             runs = self._continued(runs, rows)
-            found, problem = learn(runs, np.array(starts))
+            found, problem = learn(runs, np.array(starts), _power(len(sizes) - number))
+        if problem.power < 1.0:  # the time was over before the last round
+            found, problem = learn(runs, np.array(starts), 1.0)
         return found, problem, runs, followed
 
     def _edges(self, first: Callable[[int, int], Array], begin: int, total: int, rounds: int) -> Array:
@@ -218,10 +226,10 @@ class Campaign:
             warn_user(text, SimulationWarning)
         return np.linspace(min(held, total), total, rounds) if held > edges[0].round() else edges
 
-    def _planned(self, found: Inference, begin: int, size: int, number: int, power: float) -> Array:
+    def _planned(self, found: Inference, begin: int, size: int, number: int) -> Array:
         """Parameters of a further round; those that are in the store are taken from there, to the last digit."""
         known, rng = self._stored(), np.random.default_rng([self.seed, number])
-        about = found.law.sample(size, rng) if self.prior.latent is None else found.law.propose(size, power, rng)
+        about = found.law.sample(size, rng) if self.prior.latent is None else found.law.propose(size, rng)
         rows = self.prior.from_gaussian(about)
         return np.array([known.get(begin + i, row) for i, row in enumerate(rows)])
 

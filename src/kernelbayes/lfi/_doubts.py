@@ -26,10 +26,15 @@ def doubts(problem: Problem, found: Inference, *, drawn: bool = False) -> list[s
     A posterior that is `drawn`, by a chain or in populations, counts draws and not simulations, and tells itself if few.
     """
     few = [] if drawn else _few(found.ess)
-    X, y = problem.outputs.reshape(len(problem.outputs), -1), problem.observed.reshape(-1)
-    if X.shape[1] != len(y):  # on other places than it was simulated on: compared by the method alone
+    X = problem.outputs.reshape(len(problem.outputs), -1)
+    if problem.observed.size % X.shape[1]:  # on other places than it was simulated on: compared by the method alone
         return few
-    return [*_outside(X, y, problem.statistics), *few]
+    for y in problem.observed.reshape(-1, X.shape[1]):
+        there = ~np.isnan(y)
+        names = tuple(name for name, known in zip(problem.statistics, there, strict=True) if known)
+        if said := _outside(X[:, there], y[there], names):
+            return [*said, *few]
+    return few
 
 
 def _outside(X: Array, y: Array, names: tuple[str, ...]) -> list[str]:

@@ -340,13 +340,3 @@ def read_epsilon_kernel(value: Any) -> EpsilonKernel:
     if isinstance(value, EpsilonKernel):
         return value
     return EPSILON_KERNELS[_check.option(value, "epsilon_kernel", tuple(EPSILON_KERNELS))]()
-
-
-def read_observed(value: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """An observation of the shape that simulations have."""
-    observed = _check.numbers(value, "observed")
-    if observed.shape != shape and observed.size == int(np.prod(shape)):
-        observed = observed.reshape(shape)
-    if observed.shape != shape:
-        raise ValueError(f"observed has shape {observed.shape} where a simulation returns {shape or 'one number'}")
-    return observed

@@ -21,8 +21,9 @@ from ..simulation._simulate import store_path
 from . import _abc, _dme, _kelfi, _kernel_methods, _likelihood
 from ._campaign import Campaign
 from ._doubts import doubts
-from ._epsilon import SpatioTemporalEpsilon, read_observed
+from ._epsilon import SpatioTemporalEpsilon
 from ._law import within_reach
+from ._observed import read_observation
 from ._posterior import ParameterPosterior
 from ._prior import DESIGNS, Prior, read_prior
 from ._problem import Inference, Problem, numbered
@@ -173,7 +174,11 @@ class _Question(NamedTuple):
         elsewhere = isinstance(self.infer.keywords.get("epsilon_kernel"), SpatioTemporalEpsilon)
         try:
             names = _names(runs, self.statistics)
-            y = _check.numbers(self.observed, "observed") if elsewhere else _observation(self.observed, runs, names)
+            if elsewhere:
+                y = _check.numbers(self.observed, "observed")
+            else:
+                free = self.method == "likelihood"
+                y = read_observation(self.observed, runs.outputs.shape[1:], names, several=free, partly=free)
             outputs = _check.numbers(runs.outputs, "outputs")
             return Problem(self.prior, y, runs.parameters, outputs, names, rng, progress=self.progress)
         except ValueError as error:
@@ -222,8 +227,9 @@ def _simulated(
     if question.method in SEEKING:
         return _Answer(*campaign.seek(pose, question.infer, total), rng)
 
-    def learn(runs: Runs, starts: Array) -> tuple[Inference, Problem]:
+    def learn(runs: Runs, starts: Array, power: float) -> tuple[Inference, Problem]:
         problem = pose(runs)
+        problem.power = power
         problem.rounds = np.searchsorted(starts, runs.index, side="right")
         problem.proposal = start.proposal
         return question.infer(problem), problem
@@ -324,19 +330,6 @@ def _names(runs: Runs, given: Any) -> tuple[str, ...]:
             raise ValueError(f"statistics has the same name twice among {list(given)}")
         return tuple(map(str, given))
     return runs.statistics or numbered(width)
-
-
-def _observation(value: Any, runs: Runs, names: tuple[str, ...]) -> Array:
-    given = _check.row_names(value) or _check.own_names(value)
-    if given is not None and (isinstance(value, dict) or names != numbered(len(names))):
-        missing = [n for n in names if n not in given]
-        if missing:
-            raise ValueError(f"observed lacks {missing}, which a simulation returns")
-        unknown = [n for n in given if n not in names]
-        if unknown:
-            raise ValueError(f"observed has {unknown}, which a simulation does not return; it returns {list(names)}")
-        value = _check.row_by_name(value, names, "observed")
-    return read_observed(value, runs.outputs.shape[1:])
 
 
 # ------------------------------------------------------------------------------------------------ working

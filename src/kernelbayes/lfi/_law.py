@@ -67,11 +67,8 @@ class Law(abc.ABC):
     def herd(self, n: int, rng: np.random.Generator) -> Array:
         """Super-samples (n, d)."""
 
-    def propose(self, n: int, power: float, rng: np.random.Generator) -> Array:
-        """Coordinates (n, d) for a further round of simulations, about the posterior.
-
-        With a power below one, in early rounds: wider, as if the likelihood were taken to that power, where a law can do that.
-        """
+    def propose(self, n: int, rng: np.random.Generator) -> Array:
+        """Coordinates (n, d) for a further round of simulations, about the posterior."""
         z = self.sample(n, rng)
         return z + _STRAY * z.std(0) * rng.standard_normal(z.shape)
 

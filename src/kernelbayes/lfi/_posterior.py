@@ -16,9 +16,11 @@ from .._table import write_table
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import tails
 from ..kernels import Kernel
+from . import _again
 from ._atoms import smoothed_under
 from ._epsilon import EpsilonKernel
 from ._law import Law
+from ._particles import ParticlePosterior
 from ._prior import Prior
 
 # Draws behind the numbers of a summary.
@@ -154,6 +156,46 @@ class ParameterPosterior:
         out[inside] = self._coordinate_density(z, raw) * self.prior.stretch(theta[inside], z)
         return out
 
+    def log_prob(self, theta: ArrayLike) -> Array:
+        """Logarithm of the normalised density (n,) at parameters (n, d); minus infinity where it is zero."""
+        with np.errstate(divide="ignore"):
+            if not isinstance(self.law, ParticlePosterior):
+                return np.log(self.density(theta))
+            theta = self.prior._read(theta)
+            inside = self.prior.contains(theta)
+            out = np.full(len(theta), -np.inf)
+            z = self.prior.to_gaussian(theta[inside])
+            out[inside] = self.law.log_density(z) + np.log(self.prior.stretch(theta[inside], z))
+        return out
+
+    def log_likelihood(self, theta: ArrayLike) -> Array:
+        """Logarithm of the learned likelihood (n,) of the observation at parameters (n, d); of method "likelihood"."""
+        likelihood = _again.likelihood_of(self, "log_likelihood")
+        width = int(np.prod(self.outputs.shape[1:]))
+        return likelihood.log(self.prior._read(theta), self.observed.reshape(-1, width))
+
+    # ------------------------------------------------------------------------------------ other questions
+
+    def at(self, observed: Any, random_state: int = 0) -> ParameterPosterior:
+        """The posterior given another observation, or several independent ones (k, ...), without learning anew.
+
+        Of method "likelihood". NaN stands for a statistic that was not observed. After `rounds` the likelihood is known well
+        about the first observation only.
+        """
+        return _again.at(self, observed, random_state)
+
+    def under(self, prior: Any, random_state: int = 0) -> ParameterPosterior:
+        """The posterior under another prior over the same parameters, without learning anew; of method "likelihood"."""
+        return _again.under(self, prior, random_state)
+
+    def conditional(self, known: Mapping[str, float], random_state: int = 0) -> ParameterPosterior:
+        """The posterior of the other parameters where some are known, as `{"growth": 0.3}`; of method "likelihood"."""
+        return _again.conditional(self, known, random_state)
+
+    def marginal(self, *names: str) -> ParameterPosterior:
+        """The posterior of some of the parameters, whatever the others are."""
+        return _again.marginal(self, names)
+
     def _coordinate_density(self, z: Array, raw: bool) -> Array:
         if raw:
             if self.prior.whole.any():
@@ -275,6 +317,12 @@ class ParameterPosterior:
         from ._interop import to_arviz
 
         return to_arviz(self, _check.count(n, "n"), _check.generator(random_state))
+
+    def to_pandas(self, n: int = 1000, random_state: RandomState = None) -> Any:
+        """n draws as a data frame with a column for each parameter; needs pandas."""
+        import pandas  # type: ignore[import-not-found]
+
+        return pandas.DataFrame(self.sample(n, random_state), columns=list(self.names))
 
     def to_csv(self, path: str | os.PathLike[str], n: int = 1000, random_state: RandomState = None) -> None:
         """Write n draws, a column for each parameter."""

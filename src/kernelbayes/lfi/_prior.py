@@ -167,14 +167,25 @@ class Prior:
         z = _check.vectors(_check.by_name(z, self.names, "z"), "z", width=self.dimension)
         return np.concatenate([b.from_gaussian(part) for b, part in self._parts(z)], axis=1)
 
-    def regressors(self, z: Array) -> Array:
-        """What regressions on parameters see (n, d) at Gaussian coordinates: parameters between bounds, else coordinates.
+    def regressors(self, theta: Array) -> Array:
+        """What regressions on parameters (n, d) see: those between bounds as they are, of others the Gaussian coordinates.
 
         Coordinates stretch the ends of a uniform prior to infinity, and a function of the parameter with them.
         """
-        theta = self.from_gaussian(z)
-        pairs = zip(self._parts(z), self._parts(theta), strict=True)
-        return np.concatenate([part if b.bounded else there for (b, there), (_, part) in pairs], axis=1)
+        parts = [part if block.bounded else block.to_gaussian(part) for block, part in self._parts(theta)]
+        return np.concatenate(parts, axis=1)
+
+    def only(self, free: Array) -> Prior:
+        """The prior of some of the parameters (d,), which must not hang together with the others."""
+        blocks = []
+        for block, chosen in self._parts(free[None]):
+            if chosen.any() and not chosen.all():
+                raise ValueError("parameters that hang together under the prior can only be known, or free, together")
+            blocks += [block] * bool(chosen.all())
+        out = object.__new__(Prior)
+        out.names = tuple(name for name, chosen in zip(self.names, free, strict=True) if chosen)
+        out._blocks = tuple(blocks)
+        return out
 
     @property
     def whole(self) -> Array:

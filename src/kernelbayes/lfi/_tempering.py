@@ -11,6 +11,7 @@ scales.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from ..embeddings._moments import covariances
 from ..kernels._distributions import Distribution
 from ._importance import systematic
 
-# Particles at first, of which the first step keeps the usual number; what share of them each power leaves.
+# Draws of the prior to begin with, of which the first step keeps the usual number; what share of them each power leaves.
 FIRST, PARTICLES, _LEFT = 4000, 1000, 0.5
 # Metropolis steps after each power, and after the last one: so many, and for each coordinate so many more.
 _STEPS, _LAST, _LAST_EACH = 3, 10, 3
@@ -44,8 +45,17 @@ class Target(NamedTuple):
         with np.errstate(divide="ignore"):
             return np.log(self.prior.density(z))
 
+    def at(self, z: Array, power: float = 0.0) -> Population:
+        """Particles at coordinates (n, d)."""
+        return Population(power, z, self.log_likelihood(z), self.log_prior(z))
 
-class Population(NamedTuple):
+    def drawn(self, n: int, rng: np.random.Generator) -> Population:
+        """Particles that are draws of the prior."""
+        return self.at(self.prior.sample(n, rng))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Population:
     """Particles of a tempered posterior.
 
     Attributes:
@@ -65,44 +75,36 @@ class Population(NamedTuple):
 
 
 class Tempered(NamedTuple):
-    """The populations (at rising powers, the last at 1), the logarithm of the evidence, and the last steps' acceptance."""
+    """The last population, the logarithm of the evidence, how many powers led there, and the last steps' acceptance."""
 
-    populations: tuple[Population, ...]
+    population: Population
     log_evidence: float
+    powers: int
     acceptance: float
 
-    @property
-    def posterior(self) -> Population:
-        """The last population."""
-        return self.populations[-1]
 
-    def at_power(self, power: float) -> Population:
-        """The population whose power is nearest from above."""
-        return next(p for p in self.populations if p.power >= power - 1e-12)
-
-
-def temper(target: Target, rng: np.random.Generator, particles: int = PARTICLES) -> Tempered:
-    """Lead particles from the prior to the posterior."""
-    z = target.prior.sample(max(FIRST, particles), rng)
-    now = Population(0.0, z, target.log_likelihood(z), target.log_prior(z))
+def temper(
+    target: Target, now: Population, rng: np.random.Generator, particles: int = PARTICLES, power: float = 1.0
+) -> Tempered:
+    """Lead draws of the prior to the posterior, or to that with the likelihood to some power."""
     if not np.isfinite(now.likelihood).any():
         raise ValueError("the likelihood is zero wherever the prior is: no parameter explains the observation")
-    populations, evidence, acceptance = [], 0.0, 1.0
-    while now.power < 1.0:
-        power = _next_power(now) if len(populations) < _MOST_POWERS else 1.0
-        logs = (power - now.power) * now.likelihood
+    powers, evidence, acceptance = 0, 0.0, 1.0
+    while now.power < power:
+        following = _next_power(now, power) if powers < _MOST_POWERS else power
+        logs = (following - now.power) * now.likelihood
         top = logs.max()
         weights = np.exp(logs - top)
         evidence += float(top + np.log(weights.mean()))
-        now = now._replace(power=power).of(systematic(weights, particles, rng))
-        steps = _STEPS if power < 1.0 else _LAST + _LAST_EACH * z.shape[1]
+        now = dataclasses.replace(now, power=following).of(systematic(weights, particles, rng))
+        steps = _LAST + _LAST_EACH * now.z.shape[1] if following == 1.0 else _STEPS
         now, acceptance = move(target, now, steps, rng)
-        populations.append(now)
-    return Tempered(tuple(populations), evidence, acceptance)
+        powers += 1
+    return Tempered(now, evidence, powers, acceptance)
 
 
-def _next_power(now: Population) -> float:
-    """The largest power that leaves its share of the particles, by their effective number."""
+def _next_power(now: Population, last: float) -> float:
+    """The largest power, up to the last, that leaves its share of the particles, by their effective number."""
     wanted = _LEFT * min(len(now.z), PARTICLES)
 
     def left(power: float) -> float:
@@ -110,9 +112,9 @@ def _next_power(now: Population) -> float:
         w = np.exp(logs - logs.max())
         return float(w.sum() ** 2 / (w @ w))
 
-    if left(1.0) >= wanted:
-        return 1.0
-    low, high = now.power, 1.0
+    if left(last) >= wanted:
+        return last
+    low, high = now.power, last
     for _ in range(60):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if left(middle) >= wanted else (low, middle)
