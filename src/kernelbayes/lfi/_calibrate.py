@@ -22,8 +22,9 @@ from ..embeddings._weighted import level_of
 from ..learning._adjustment import resemblance
 from ..learning._likelihood_free import Scales, above_noise, expected_about, noise_floor
 from ..rules.regression_adjustment import Way, moments
+from . import _likelihood
 from ._kelfi import KernelMeans
-from ._law import within_reach
+from ._law import Law, within_reach
 from ._posterior import ParameterPosterior
 from ._problem import Problem
 
@@ -31,6 +32,8 @@ from ._problem import Problem
 _POOL, _LOCAL = 3000, 1000
 # Draws behind a rank where a method has to be run again.
 _DRAWS = 500
+# Parts of the simulations that are left out together of a learned likelihood; particles of its posteriors.
+_FOLDS, _PARTICLES = 5, 500
 # Bins of a rank histogram: so that about this many ranks are expected in each.
 _PER_BIN, _MOST_BINS = 10, 20
 # A departure from what chance allows that is worth a sentence.
@@ -176,6 +179,8 @@ def calibrate(
     rows = _rows(posterior, count, around, rng)
     if posterior.method == "kelfi":
         ranks = _by_weights(_model(posterior), posterior, rows, rng)
+    elif posterior.method == "likelihood":
+        ranks = _by_folds(posterior, rows, rng)
     else:
         ranks = _by_running_again(posterior, rows, rng)
     good = np.isfinite(ranks).all(1)
@@ -270,6 +275,29 @@ def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, 
     return ranks
 
 
+def _by_folds(posterior: ParameterPosterior, rows: Array, rng: np.random.Generator) -> Array:
+    """Ranks (R, d) for a learned likelihood: those of a few folds, each of which learns from the simulations outside of it."""
+    problem = _problem(posterior, rng)
+    groups = problem.groups()
+    groups = np.arange(len(problem.theta)) if groups is None else groups
+    fold = rng.permutation(groups.max() + 1)[groups] % _FOLDS
+    settings = {k: v for k, v in posterior.settings.items() if k != "particles"}
+    ranks = np.full((len(rows), posterior.prior.dimension), np.nan)
+    for k in np.unique(fold[rows]):
+        learned = _likelihood.learn(problem.only(fold != k), **settings)
+        for i in np.flatnonzero(fold[rows] == k):
+            observed = problem.outputs[rows[i]].reshape(1, -1)
+            law, _ = _likelihood.posterior(learned, posterior.prior, observed, int(rng.integers(2**31)), _PARTICLES)
+            ranks[i] = _rank(posterior, law, rows[i], rng)
+    return ranks
+
+
+def _rank(posterior: ParameterPosterior, law: Law, row: int, rng: np.random.Generator) -> Array:
+    """The share of a posterior (d,) below the parameters of a simulation; of equal numbers, half are."""
+    draws, truth = posterior.prior.from_gaussian(law.sample(_DRAWS, rng)), posterior.parameters[row]
+    return ((draws < truth) + 0.5 * (draws == truth)).mean(0)
+
+
 def _by_running_again(posterior: ParameterPosterior, rows: Array, rng: np.random.Generator) -> Array:
     """Ranks (R, d) for a method that has no closed form: it is run again for each replicate with the settings it chose."""
     from ._infer import LEARNING
@@ -285,7 +313,5 @@ def _by_running_again(posterior: ParameterPosterior, rows: Array, rng: np.random
                 found = LEARNING[posterior.method](problem.without(int(row)), **posterior.settings)
             except ValueError:
                 continue
-        draws = posterior.prior.from_gaussian(found.law.sample(_DRAWS, rng))
-        below, equal = draws < posterior.parameters[row], draws == posterior.parameters[row]
-        ranks[i] = (below + 0.5 * equal).mean(0)
+        ranks[i] = _rank(posterior, found.law, row, rng)
     return ranks

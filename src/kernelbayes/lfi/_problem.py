@@ -101,9 +101,12 @@ class Problem:
         """The inference from one of the simulations, made from those of other groups."""
         groups = self.groups()
         rest = np.arange(len(self.theta)) != row if groups is None else groups != groups[row]
+        return dataclasses.replace(self.only(rest), observed=self.outputs[row])
+
+    def only(self, rest: Array) -> Problem:
+        """The inference from some of the simulations (m,)."""
         return dataclasses.replace(
             self,
-            observed=self.outputs[row],
             theta=self.theta[rest],
             outputs=self.outputs[rest],
             run=None,
