@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from .. import _check
 from .._typing import Array
 from ..densities import ConditionalDensity
 from ..features import Recipe
@@ -25,6 +26,7 @@ from ._law import Law, WeightedPoints
 from ._particles import LogLikelihood, ParticlePosterior
 from ._prior import Prior
 from ._problem import Inference, Problem
+from ._statistics import Chosen, Components, make_statistics
 from ._tempering import FIRST, PARTICLES, Population, Target, temper
 
 # Draws of a prior that can only be sampled.
@@ -43,11 +45,11 @@ class Likelihood:
     Args:
         prior: of the simulated parameters; tells what regressions see of them.
         density: fitted to what regressions see, and the statistics.
-        kept: which statistics (p,) vary, and so take part.
+        statistics: of outputs, that the density is of.
     """
 
-    def __init__(self, prior: Prior, density: ConditionalDensity, kept: Array):
-        self.prior, self.density, self.kept = prior, density, kept
+    def __init__(self, prior: Prior, density: ConditionalDensity, statistics: Chosen | Components):
+        self.prior, self.density, self.statistics = prior, density, statistics
 
     def at(self, theta: Array) -> LikelihoodAt:
         """The likelihood at parameters (n, d), ready for many observations."""
@@ -78,6 +80,21 @@ class Likelihood:
         return np.array([logsumexp(there.log(y[None])) for y in observed]) - np.log(draws)
 
 
+    def judged(self, problem: Problem, missing: Array) -> Array:
+        """The same (t,) of some simulations of the first round, without those statistics (p,) that are missing.
+
+        The likelihood has learned from them. By how much that has raised the density of each is known, and taken off.
+        """
+        X, first = problem.outputs.reshape(len(problem.outputs), -1), np.ones(len(problem.outputs), dtype=bool)
+        if problem.rounds is not None:
+            first = problem.rounds == 0
+        rows = np.flatnonzero(first & np.isfinite(self.density.scores_))
+        rows = rows[:: max(1, len(rows) // _JUDGES)][:_JUDGES]
+        raised = self.density.log_density(self.statistics(X[rows]), self.prior.regressors(problem.theta[rows]))
+        raised = np.maximum(raised - self.density.scores_[rows], 0.0)
+        return self.evidence(np.where(missing, np.nan, X[rows])) - raised
+
+
 class LikelihoodAt:
     """The likelihood at some parameters, whose means and variances are known; a function of observations."""
 
@@ -90,7 +107,7 @@ class LikelihoodAt:
 
     def log(self, observed: Array) -> Array:
         """Logarithm (n,) of the likelihood of independent observations (k, p); what is NaN in one does not count."""
-        return np.sum([self._log_of(y) for y in observed[:, self.learned.kept]], axis=0)
+        return np.sum([self._log_of(y) for y in self.learned.statistics(observed)], axis=0)
 
     def _log_of(self, y: Array) -> Array:
         density, columns = self.learned.density, np.flatnonzero(~np.isnan(y))
@@ -116,28 +133,31 @@ def likelihood(
     dependence: str = "auto",
     shape: str = "auto",
     features: Recipe | None = None,
+    reduce: bool | None = None,
 ) -> Inference:
-    """The posterior under a learned likelihood."""
+    """The posterior under a learned likelihood.
+
+    `reduce` says whether outputs are reduced to principal components; by default where there are more than 32.
+    """
     parts = {"target_transform": target_transform, "scale": scale, "dependence": dependence, "shape": shape}
-    learned = learn(problem, features=features, **parts)
+    learned = learn(problem, reduce, features=features, **parts)
     found = conclude(learned, problem, int(problem.rng.integers(2**31)), particles)
-    found.settings = {"particles": particles, "features": features, **parts}
+    found.settings = {"particles": particles, "features": features, "reduce": reduce, **parts}
     return found
 
 
-def learn(problem: Problem, **settings: Any) -> Likelihood:
+def learn(problem: Problem, reduce: bool | None = None, **settings: Any) -> Likelihood:
     """The likelihood that simulations tell."""
+    reduce = _check.option(reduce, "reduce", (None, True, False))
     X = problem.outputs.reshape(len(problem.outputs), -1)
-    kept = X.std(0) > 0
-    if not kept.any():
-        raise ValueError("no statistic varies over the simulations: they say nothing about the parameters")
+    statistics = make_statistics(X, reduce)
     density = ConditionalDensity(random_state=int(problem.rng.integers(2**31)), **settings)
-    return Likelihood(problem.prior, density.fit(problem.prior.regressors(problem.theta), X[:, kept]), kept)
+    return Likelihood(problem.prior, density.fit(problem.prior.regressors(problem.theta), statistics(X)), statistics)
 
 
 def conclude(learned: Likelihood, problem: Problem, seed: int, particles: int = PARTICLES) -> Inference:
     """The posterior of a problem under a likelihood, and what is to be said of it."""
-    observed = problem.observed.reshape(-1, len(learned.kept))
+    observed = problem.observed.reshape(-1, int(np.prod(problem.outputs.shape[1:])))
     law, details = posterior(learned, problem.prior, observed, seed, particles, problem.power)
     problems: list[str] = []
     if problem.power == 1.0:
@@ -175,12 +195,10 @@ def doubt(learned: Likelihood, law: Law, observed: Array, problem: Problem) -> d
     """
     draws = law.sample(_LOOKS, np.random.default_rng(0))
     ignorance = float(learned.at(problem.prior.from_gaussian(draws)).ignorance.mean())
-    X = problem.outputs.reshape(len(problem.outputs), -1)
-    rows = np.arange(len(X)) if problem.rounds is None else np.flatnonzero(problem.rounds == 0)
-    judges = X[rows[:: max(1, len(rows) // _JUDGES)][:_JUDGES]]
     missing = np.isnan(observed[0])
-    probable = learned.evidence(np.where(missing, np.nan, judges))
-    p_value = min((1 + int((probable <= e).sum())) / (1 + len(judges)) for e in learned.evidence(observed))
+    probable = learned.judged(problem, missing)
+    each = np.where(missing, np.nan, observed)
+    p_value = min((1 + int((probable <= e).sum())) / (1 + len(probable)) for e in learned.evidence(each))
     return {"ignorance": ignorance, "p_value": min(1.0, p_value * len(observed))}
 
 
