@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
-from .._estimator import MultiOutput, check_kinds, check_points, check_sample
+from .._estimator import MultiOutput, check_kinds, check_points, check_sample, columns_in_order
+from .._summary import Summary
 from .._typing import Array, ArrayLike, RandomState
 from ..embeddings import MeanEmbedding
 from ..embeddings._weighted import tails
@@ -57,6 +58,7 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
         joint_: the `dependence` of the residuals and the `shape` of what it leaves.
         margins_: the shape of each column's residuals by itself, for `cdf`, `quantile` and `interval`.
         residuals_: left-out residuals (n, p) in units of their scale.
+        target_names_: of the columns of y: those of a data frame, or `y0`, `y1`, ...
         scores_: logarithms (n,) of the density at each row, left out; NaN at rows with a missing value and, of more than
             1,000 rows, at those that the shape was not fitted to.
 
@@ -64,12 +66,11 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
     y is a missing value.
 
     Example:
-        >>> import numpy as np
-        >>> from kernelbayes.densities import ConditionalDensity
+        >>> import numpy as np, kernelbayes as kb
         >>> rng = np.random.default_rng(0)
         >>> x = rng.uniform(-1, 1, (300, 1))
         >>> y = np.sin(3 * x[:, 0]) + 0.1 * np.exp(x[:, 0]) * rng.normal(size=300)
-        >>> model = ConditionalDensity(random_state=0).fit(x, y)
+        >>> model = kb.ConditionalDensity(random_state=0).fit(x, y)
         >>> lower, upper = model.interval([[-1.0], [1.0]], 0.9)
         >>> narrow, wide = upper - lower  # in truth 0.12 and 0.89
         >>> bool(0.08 < narrow < 0.2 and 0.7 < wide < 1.2)
@@ -79,7 +80,7 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
     def __init__(
         self,
         *,
-        target_transform: Any = "auto",
+        target_transform: str | list[str] | tuple[str, ...] = "auto",
         scale: str = "auto",
         dependence: str = "auto",
         shape: str = "auto",
@@ -103,7 +104,8 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
         if weights.min() < 0 or not weights.any():
             raise ValueError("sample_weight must not be negative, nor all zero")
         kept = weights > 0
-        X, Y, weights = X[kept], Y[kept], weights[kept] / weights.sum()
+        self._row_weights = weights / weights.sum()
+        X, Y, weights = X[kept], Y[kept], self._row_weights[kept]
         spread = X.std(0)
         self.centre_, self.spread_ = X.mean(0), np.where(spread > 0, spread, 1.0)
         X = np.asarray((X - self.centre_) / self.spread_)
@@ -117,7 +119,7 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
         self._X, self._weights, self._groups, self._seed = X, weights, groups, int(rng.integers(2**31))
         every = np.arange(Y.shape[1])
         found = self._joint_of(every)
-        self.joint_, self._joints = found.joint, {}
+        self.joint_, self._joint_cache = found.joint, {}
         self.margins_ = (
             (self.joint_.shape,) if len(every) == 1 else tuple(self._joint_of(every[[j]]).joint.shape for j in every)
         )
@@ -131,11 +133,13 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
         check_kinds(self, features=Recipe)
         for name, choices in (("scale", SCALES), ("dependence", DEPENDENCES), ("shape", SHAPES)):
             _check.option(getattr(self, name), name, choices)
+        names = _check.own_names(Y)
         if Y is None:
             raise ValueError("ConditionalDensity requires y to be passed, but the target y is None")
         X = check_sample(self, X, None)
         Y = _check._as_numbers(Y, "Y")
         self._vector_target = Y.ndim == 1
+        self.target_names_ = (names or tuple(f"y{j}" for j in range(Y.shape[1]))) if Y.ndim == 2 else ("y",)
         Y = Y[:, None] if Y.ndim == 1 else Y
         if Y.ndim != 2 or not Y.size:
             raise ValueError(f"Y must be (n,) or (n, p), got shape {Y.shape}")
@@ -182,6 +186,9 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
         check_is_fitted(self)
         return (check_points(self, X, Gaussian()) - self.centre_) / self.spread_
 
+    def _input_names(self) -> Any:
+        return getattr(self, "feature_names_in_", None)
+
     def _targets(self, Y: Any) -> Array:
         Y = _check._as_numbers(Y, "Y")
         p = len(self.columns_)
@@ -215,10 +222,10 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
     def _marginal(self, columns: Array) -> Joint:
         if len(columns) == len(self.columns_):
             return self.joint_
-        key = tuple(columns.tolist())
-        if key not in self._joints:
-            self._joints[key] = self._joint_of(columns).joint
-        return self._joints[key]
+        key, cache = tuple(columns.tolist()), self.__dict__.setdefault("_joint_cache", {})
+        if key not in cache:
+            cache[key] = self._joint_of(columns).joint
+        return cache[key]
 
     def _log_density_of(self, columns: Array, joint: Joint, Y: Array, X: Array) -> Array:
         E, logs = np.empty(Y.shape), np.zeros(len(Y))
@@ -228,10 +235,66 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
             logs += column.transform.log_slope(Y[:, k]) - 0.5 * np.log(variance)
         return joint.log_density(E, X) + logs
 
+    def left_out_score(self) -> float:
+        """Mean logarithm of the density at the rows it was fitted to, each left out: what `score` of new pairs will be.
+
+        Of more than 1,000 rows, so many are looked at. Hyperparameters are learned from all rows, and parts chosen, so that
+        it flatters a little where rows are few and columns of x many.
+        """
+        check_is_fitted(self)
+        seen = ~np.isnan(self.scores_)
+        return float(self.scores_[seen] @ self._row_weights[seen] / self._row_weights[seen].sum())
+
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean logarithm of the density of pairs."""
         logs = self.log_density(y, X)
         return float(np.average(logs, weights=_check.weights(sample_weight, "sample_weight", len(logs))))
+
+    def residuals(self, Y: ArrayLike, X: ArrayLike) -> Array:
+        """How far each column of y lies from its location, in units of its scale: (t, p), or (t,) where Y was flat.
+
+        NaN where y is missing. One row of either is repeated.
+        """
+        X, Y = self._points(X), self._targets(Y)
+        mean, spread = self._moments(X)
+        out = np.stack([c.transform(Y[:, j]) for j, c in enumerate(self.columns_)], 1) - mean
+        out /= spread
+        return out[:, 0] if self._vector_target else out
+
+    def ignorance(self, X: ArrayLike) -> Array:
+        """The share of the variance of each column that is not noise but ignorance of its location: (t, p), or (t,).
+
+        Between 0 and 1, on the scale of the column's transform. Near 1 the sample says nothing about y at x; a share above a
+        fifth or so asks for more pairs there.
+        """
+        X = self._points(X)
+        out = np.stack([column.at(X)[2] for column in self.columns_], 1)
+        return out[:, 0] if self._vector_target else out
+
+    def summary(self) -> Summary:
+        """What was chosen for each column of y, in words; lengthscales are in units of the columns of x."""
+        check_is_fitted(self)
+        rows: dict[str, Any] = {self.target_names_[j]: self._described(j) for j in range(len(self.columns_))}
+        n, d = self._X.shape
+        title = f"density of {len(rows)} given {d} column{'s' * (d > 1)}, from {n} rows; "
+        title += f"left-out score {self.left_out_score():.4g}"
+        if len(rows) > 1:
+            title += f"\ndependence: {self.joint_.dependence.described()}; shape: {self.joint_.shape.described()}"
+        return Summary(rows, title)
+
+    def _described(self, j: int) -> dict[str, str]:
+        column = self.columns_[j]
+        kernel = column.process.kernel
+        lengths = np.broadcast_to(kernel.lengthscale, self._X.shape[1]) * self.spread_
+        spread = np.sqrt(column.scale.at(self._X))
+        scale = "constant" if column.scale.function is None else "varying"
+        ends = f" {spread.mean():.2g}" if scale == "constant" else f" {spread.min():.2g} to {spread.max():.2g}"
+        return {
+            "transform": column.transform.name,
+            "lengthscales": ", ".join(f"{length:.3g}" for length in lengths),
+            "scale": scale + ends,
+            "shape": self.margins_[j].described(),
+        }
 
     def _moments(self, X: Array) -> tuple[Array, Array]:
         """Location and scale (t, p) of each column, on the transformed scale."""
@@ -298,7 +361,8 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
     def embed(self, x: ArrayLike) -> MeanEmbedding:
         """The embedding of y at one point x: the left-out residuals, moved there."""
         check_is_fitted(self)
-        X = self._points(np.atleast_2d(np.asarray(x, dtype=np.float64)))
+        with columns_in_order():
+            X = self._points(np.atleast_2d(_check.numbers(_check.row_by_name(x, self._input_names(), "x"), "x")))
         if len(X) != 1:
             raise ValueError(f"embed takes one point, got {len(X)}; use predict, quantile or sample for several")
         E = self.joint_.moved(X)

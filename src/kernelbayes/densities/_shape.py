@@ -38,6 +38,10 @@ class Shape(abc.ABC):
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draws (n, p)."""
 
+    @abc.abstractmethod
+    def described(self) -> str:
+        """In a few words."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NormalShape(Shape):
@@ -52,6 +56,10 @@ class NormalShape(Shape):
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draws (n, p)."""
         return rng.standard_normal((n, self.dimension))
+
+    def described(self) -> str:
+        """In a word."""
+        return "normal"
 
     def cdf(self, t: Array) -> Array:
         """The distribution function, of one column."""
@@ -87,6 +95,10 @@ class SmoothedShape(Shape):
         noise = rng.standard_normal((n, self.points.shape[1]))
         near = self.points[which] + self.bandwidths[which, None] * noise
         return np.where(rng.random((n, 1)) < _TAIL_SHARE, _TAIL_WIDTH * noise, near)
+
+    def described(self) -> str:
+        """In a few words."""
+        return "kernel density" if self.points.shape[1] == 1 else "joint kernel density"
 
     def cdf(self, t: Array) -> Array:
         """The distribution function, of one column."""
@@ -134,6 +146,10 @@ class TabulatedShape(Shape):
         """Draws (n, 1)."""
         return self.smoothed.sample(n, rng)
 
+    def described(self) -> str:
+        """In a few words."""
+        return self.smoothed.described()
+
     def cdf(self, t: Array) -> Array:
         """The distribution function."""
         return self.smoothed.cdf(t)
@@ -152,6 +168,10 @@ class ProductShape(Shape):
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draws (n, p)."""
         return np.concatenate([column.sample(n, rng) for column in self.columns], axis=1)
+
+    def described(self) -> str:
+        """In a few words."""
+        return f"independent: {', '.join(column.described() for column in self.columns)}"
 
 
 def _heights(weights: Array, widths: Array, p: int) -> Array:

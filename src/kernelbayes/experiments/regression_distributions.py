@@ -14,9 +14,9 @@ given the others, without columns and then rows that have gaps.
 | NGBoost | `ngboost.NGBRegressor()`: a normal distribution by natural gradient boosting |
 | forest | `quantile_forest.RandomForestQuantileRegressor()` |
 
-The last two are left out, with a note, where they are not installed. The continuous ranked probability score is twice the mean
-pinball loss over twenty even levels; it and the logarithm of the density are of y in units of its standard deviation.
-Seconds are the processor's, to learn and to predict.
+The last two are left out, with a note, where they are not installed. The continuous ranked probability score (CRPS) is twice
+the mean pinball loss over twenty even levels; it and the logarithm of the density are of y in units of its standard
+deviation. Seconds are the processor's, to learn and to predict.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _table(runs: Runs, measure: str) -> Table:
         "seconds": "Seconds of the processor",
     }
     names = [n for n in _present(runs) if np.isfinite(runs[f"{n}_{measure}"]).all()]
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (case["data"], *(mean(runs[f"{n}_{measure}"][i]) for n in names)) for i, case in enumerate(runs.cases)
     ]
     if measure in ("crps", "log"):
