@@ -24,11 +24,11 @@ _LEAST_VARIANCE = 1e-10
 _SETTLED = 0.1  # the largest change of a logarithm of a variance for which the location need not be fitted again
 
 
-def better(new: Array, old: Array, weights: Array) -> bool:
-    """Whether scores (n,) are better than simpler ones by more than the standard error of the difference."""
+def better(new: Array, old: Array, weights: Array, errors: float = 1.0) -> bool:
+    """Whether scores (n,) are better than simpler ones by more than so many standard errors of the difference."""
     gain = new - old
     mean = weights @ gain
-    return bool(mean > np.sqrt(weights**2 @ (gain - mean) ** 2))
+    return bool(mean > errors * np.sqrt(weights**2 @ (gain - mean) ** 2))
 
 
 def normal_score(residual: Array, variance: Array) -> Array:

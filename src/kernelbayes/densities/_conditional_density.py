@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,12 +20,11 @@ from ..learning import default_target_kernel
 from ..learning._conditional import place_groups
 from ._columns import ColumnDensity, FittedColumn, fit_column
 from ._joint import FittedJoint, Joint, fit_joint
-from ._shape import NormalShape
 from ._transform import NAMES
 
 SCALES = ("auto", "constant", "varying")
 DEPENDENCES = ("auto", "none", "constant", "varying")
-SHAPES = ("auto", "normal", "columns", "joint")
+SHAPES = ("auto", "normal", "columns", "joint", "local")
 # Levels over which the mean of a transformed column is taken.
 _MEAN_LEVELS = 64
 
@@ -37,8 +35,9 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
     For each column of y, as it is or transformed, a *location* m(x) and a *scale* s(x) are learned by kernel
     regressions, Gaussian processes with a linear trend, whose predictions with each row left out are known in closed form.
     The left-out residuals, in units of their scale, are regressed on each other (*dependence*), and what is left has a
-    *shape*: normal, or a kernel density. Parts beyond the simplest are taken only where they predict left-out rows better
-    by more than a standard error. What the regressions do not know of their own mean is part of the scale.
+    *shape*: normal, or a kernel density, whose weights may vary with x. Parts beyond the simplest are taken only where they
+    predict left-out rows better by more than a standard error. What the regressions do not know of their own mean is part of
+    the scale.
 
     As an embedding it has the same points in number as the sample, each moved: :math:`m(x) + s(x)\,e_i` in place of
     :math:`y_i`. So few pairs suffice where y follows x closely.
@@ -48,7 +47,9 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
             are for columns that are never negative.
         scale: "auto", "constant" or "varying" with x.
         dependence: "auto", "none", "constant" or "varying" with x.
-        shape: "auto", "normal", "columns" (independent, each with a kernel density where that is better) or "joint".
+        shape: "auto", "normal", "columns" (independent, each with a kernel density where that is better), "joint" (one
+            kernel density) or "local" (the same with weights that vary with x: for regimes whose chance depends on x, or
+            values that are zero in most rows).
         features: representation of the smooth part of the regressions, such as `kb.RandomFourier(500)`; by default
             landmarks.
         random_state: seed of the rows that hyperparameters are learned from.
@@ -309,11 +310,11 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
         levels = np.atleast_1d(_check.numbers(q, "q"))
         if levels.ndim != 1 or levels.min() < 0 or levels.max() > 1:
             raise ValueError(f"q must be levels between 0 and 1, got {q}")
-        mean, spread = self._moments(self._points(X))
+        X = self._points(X)
+        mean, spread = self._moments(X)
         out = np.empty((len(levels), *mean.shape))
         for j, (column, margin) in enumerate(zip(self.columns_, self.margins_, strict=True)):
-            e = _inverse_cdf(margin, levels)
-            out[:, :, j] = column.transform.inverse(mean[:, j] + spread[:, j] * e[:, None])
+            out[:, :, j] = column.transform.inverse(mean[:, j] + spread[:, j] * margin.quantile(levels, X))
         out = out[..., 0] if self._vector_target else out
         return out[0] if np.ndim(q) == 0 else out
 
@@ -325,23 +326,25 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
         """The distribution function of each column at the rows of Y, given those of X: (t, p), or (t,) where Y was flat."""
         X, Y = self._points(X), self._targets(Y)
         mean, spread = self._moments(X)
-        Y = np.broadcast_to(Y, (max(len(X), len(Y)), Y.shape[1]))
+        t = max(len(X), len(Y))
+        Y, X = np.broadcast_to(Y, (t, Y.shape[1])), np.broadcast_to(X, (t, X.shape[1]))
         out = np.empty(Y.shape)
         for j, (column, margin) in enumerate(zip(self.columns_, self.margins_, strict=True)):
-            out[:, j] = margin.cdf((column.transform(Y[:, j]) - mean[:, j]) / spread[:, j])  # type: ignore[attr-defined]
+            out[:, j] = margin.cdf((column.transform(Y[:, j]) - mean[:, j]) / spread[:, j], X)
         return out[:, 0] if self._vector_target else out
 
     def predict(self, X: ArrayLike) -> Array:
         """The mean of y at each point: (t,) or (t, p) as Y was."""
-        mean, spread = self._moments(self._points(X))
+        X = self._points(X)
+        mean, spread = self._moments(X)
         out = np.empty_like(mean)
         levels = (np.arange(_MEAN_LEVELS) + 0.5) / _MEAN_LEVELS
         for j, (column, margin) in enumerate(zip(self.columns_, self.margins_, strict=True)):
-            if column.transform.name == "identity":
+            if column.transform.name == "identity" and not margin.local:
                 out[:, j] = column.transform.inverse(mean[:, j])
             else:
-                e = _inverse_cdf(margin, levels)
-                out[:, j] = column.transform.inverse(mean[:, j] + spread[:, j] * e[:, None]).mean(0)
+                e = margin.quantile(levels, X)
+                out[:, j] = column.transform.inverse(mean[:, j] + spread[:, j] * e).mean(0)
         return out[:, 0] if self._vector_target else out
 
     def sample(self, X: ArrayLike, n: int = 1, random_state: RandomState = None) -> Array:
@@ -365,18 +368,6 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
             X = self._points(np.atleast_2d(_check.numbers(_check.row_by_name(x, self._input_names(), "x"), "x")))
         if len(X) != 1:
             raise ValueError(f"embed takes one point, got {len(X)}; use predict, quantile or sample for several")
-        E = self.joint_.moved(X)
+        E, weights = self.joint_.moved(X)
         points = self._measured(E, np.repeat(X, len(E), axis=0))
-        return MeanEmbedding(points, None, default_target_kernel(points))
-
-
-def _inverse_cdf(shape: Any, levels: Array) -> Array:
-    """Quantiles of a shape of one column."""
-    if isinstance(shape, NormalShape):
-        return ndtri(levels)
-    grid = np.concatenate(
-        [np.linspace(-12.0, -4.0, 33)[:-1], np.linspace(-4.0, 4.0, 801), np.linspace(4.0, 12.0, 33)[1:]]
-    )
-    values = np.maximum.accumulate(shape.cdf(grid))
-    keep = np.concatenate([[True], np.diff(values) > 0])
-    return np.interp(levels, values[keep], grid[keep])
+        return MeanEmbedding(points, weights, default_target_kernel(points))
