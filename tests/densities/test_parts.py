@@ -107,11 +107,12 @@ def test_transforms_are_inverted_and_their_slopes_are_differences(name):
 
 
 def test_columns_of_steps():
-    assert spacing(RNG.normal(size=100)) == 0.0
+    assert spacing(RNG.normal(size=100)) == (0.0, None)
     counts = RNG.poisson(3, 200).astype(float)
-    assert spacing(counts) == 1.0
-    assert spacing(0.25 * counts) == 0.25
-    assert spacing(np.ones(50)) == 0.0
+    assert spacing(counts) == (1.0, None)
+    assert spacing(0.25 * counts) == (0.25, None)
+    assert spacing(np.ones(50)) == (0.0, None)
+    assert spacing(np.repeat([0.0, 1.0], 30)) == (1.0, None)
     transform = Transform.of("log", counts, 1.0)
     spread = transform.dithered(counts, RNG)
     assert np.abs(spread - counts).max() <= 0.5
@@ -119,6 +120,18 @@ def test_columns_of_steps():
     assert np.isfinite(transform(spread)).all()
     with pytest.raises(ValueError, match="never negative"):
         Transform.of("sqrt", np.array([-1.0, 2.0]))
+
+
+def test_a_value_that_many_rows_have():
+    y = np.where(np.arange(200) % 4, 0.0, RNG.gamma(3.0, 1.0, 200))
+    step, atom = spacing(y)
+    assert (step, atom) == (pytest.approx(0.2 * np.median(y[y > 0])), 0.0)
+    transform = Transform.of("log", y, step, atom)
+    spread = transform.dithered(y, RNG)
+    np.testing.assert_array_equal(spread[y > 0], y[y > 0])
+    assert 0 < np.abs(spread[y == 0]).max() <= step / 2
+    again = transform.inverse(transform(spread))
+    np.testing.assert_array_equal(again[y == 0], 0.0)
 
 
 @pytest.mark.parametrize(

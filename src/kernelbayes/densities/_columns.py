@@ -166,14 +166,14 @@ class FittedColumn(NamedTuple):
 
 def choose_transform(X: Array, y: Array, names: tuple[str, ...], rng: np.random.Generator) -> Transform:
     """The scale on which a few rows of a column are most probable under a process."""
-    step = spacing(y)
+    step, atom = spacing(y)
     if len(names) > 1 and (y.min() < 0 or y.max() == 0):
         names = ("identity",)
     if len(names) == 1:
-        return Transform.of(names[0], y, step)
+        return Transform.of(names[0], y, step, atom)
     tried = []
     for name in names:
-        transform = Transform.of(name, y, step)
+        transform = Transform.of(name, y, step, atom)
         few = np.random.default_rng(0).permutation(len(y))[:_TRANSFORM_ROWS]
         values = transform.dithered(y[few], rng)
         _, loss = learn_process(X[few], transform(values), rng)
