@@ -160,7 +160,7 @@ def run(study: Study) -> Result:
         "most": 200 if study.quick else 1000,
         "most_predicted": 1000,
         "methods": installed(),
-        "repeats": 2 if study.quick else 5,
+        "repeats": 2 if study.quick else 4,
     }
     once = functools.partial(_once, data, settings["methods"])
     runs = study.repeat(once, settings, [{"data": name} for name in (*made, *data)])
