@@ -14,7 +14,9 @@ from ._function import Function
 from ._process import NoisyProcess, features_of, learn_process
 from ._transform import NAMES, Transform, spacing
 
-LOCATION_RANK, SCALE_RANK = 240, 100
+# Landmarks of a location: a tenth of the rows, between these.
+_FEWEST_LANDMARKS, _MOST_LANDMARKS = 240, 600
+SCALE_RANK = 100
 # Mean and variance of the logarithm of the square of a standard normal number.
 _LOG_SQUARE_MEAN, _LOG_SQUARE_VARIANCE = -1.2704, np.pi**2 / 2
 _SHRINKAGES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -196,7 +198,8 @@ def fit_column(
     transform = choose_transform(X, y, transforms, rng)
     z = transform(transform.dithered(y, rng))
     process, _ = learn_process(X, z, rng)
-    features = features_of(process, X, LOCATION_RANK, rng, recipe)
+    rank = int(np.clip(len(X) // 10, _FEWEST_LANDMARKS, _MOST_LANDMARKS))
+    features = features_of(process, X, rank, rng, recipe)
     F, counts = features(X), weights * len(X)
     variances = np.full(len(z), float(process.noise) ** 2 + _LEAST_VARIANCE)
     scale: Any = None

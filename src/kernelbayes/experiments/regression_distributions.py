@@ -15,7 +15,7 @@ given the others, without columns and then rows that have gaps.
 | forest | `quantile_forest.RandomForestQuantileRegressor()` |
 
 The last two are left out, with a note, where they are not installed. The continuous ranked probability score (CRPS) is twice
-the mean pinball loss over twenty even levels; it and the logarithm of the density are of y in units of its standard
+the mean pinball loss over ten even levels; it and the logarithm of the density are of y in units of its standard
 deviation. Seconds are the processor's, to learn and to predict.
 """
 
@@ -44,7 +44,7 @@ TITLE = "The distribution of y given x: densities and embeddings beside boosting
 SOURCE = "this project"
 DATA = "*.csv"
 
-LEVELS = (np.arange(20) + 0.5) / 20
+LEVELS = (np.arange(10) + 0.5) / 10
 # Levels of the intervals of 50 and 90 %.
 _ENDS = np.array([0.25, 0.75, 0.05, 0.95])
 _NAMES = {"crps": "CRPS", "log": "log density", "in50": "50 %", "in90": "90 %", "seconds": "seconds"}
@@ -160,7 +160,7 @@ def run(study: Study) -> Result:
         "most": 200 if study.quick else 1000,
         "most_predicted": 1000,
         "methods": installed(),
-        "repeats": 2 if study.quick else 4,
+        "repeats": 2 if study.quick else 3,
     }
     once = functools.partial(_once, data, settings["methods"])
     runs = study.repeat(once, settings, [{"data": name} for name in (*made, *data)])
