@@ -248,6 +248,45 @@ def test_saved_and_loaded_it_gives_the_same_numbers(settings, tmp_path):
     assert repr(again.summary()) == repr(model.summary())
 
 
+def regimes(n, seed):
+    """Two columns that a regime moves together; its chance depends on the first column of x."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, (n, 3))
+    regime = (rng.random(n) < 1 / (1 + np.exp(-3 * x[:, 0])))[:, None]
+    return x, x[:, 1:] + np.array([2.0, -2.0]) * regime + 0.3 * rng.normal(size=(n, 2))
+
+
+def test_two_regimes_whose_chance_depends_on_x():
+    (x, y), (new, y_new) = regimes(600, 15), regimes(2000, 16)
+    model = ConditionalDensity(random_state=0).fit(x, y)
+    constant = ConditionalDensity(shape="joint", random_state=0).fit(x, y)
+    assert model.joint_.shape.local
+    assert model.score(new, y_new) > constant.score(new, y_new) + 0.1
+    lower, upper = model.interval(new, 0.9)
+    assert ((lower <= y_new) & (y_new <= upper)).mean() == pytest.approx(0.9, abs=0.06)
+    for at, chance in (([-1.0, 0.0, 0.0], 1 / (1 + np.exp(3))), ([1.0, 0.0, 0.0], 1 / (1 + np.exp(-3)))):
+        assert 1.0 - model.cdf([1.0, -1.0], [at])[0, 0] == pytest.approx(chance, abs=0.12)
+        assert (model.sample([at], 4000, random_state=0)[:, 0, 0] > 1).mean() == pytest.approx(chance, abs=0.15)
+        assert model.embed(at).prob(lower=[1.0, -np.inf]) == pytest.approx(chance, abs=0.15)
+
+
+def test_values_that_are_zero_in_most_rows():
+    rng = np.random.default_rng(17)
+
+    def drawn(n):
+        x = rng.uniform(-1.5, 1.5, (n, 2))
+        moved = rng.random(n) < 1 / (1 + np.exp(-2 * x[:, 1]))
+        return x, np.where(moved, np.exp(x[:, 0] + 0.3 * rng.normal(size=n)), 0.0)
+
+    model = ConditionalDensity(random_state=0).fit(*drawn(600))
+    new, _ = drawn(500)
+    zero = (model.sample(new, 200, random_state=0) == 0.0).mean(0)
+    assert np.abs(zero - 1 / (1 + np.exp(2 * new[:, 1]))).mean() < 0.12
+    assert np.median(model.predict(new) / (np.exp(new[:, 0] + 0.045) / (1 + np.exp(-2 * new[:, 1])))) == pytest.approx(
+        1.0, abs=0.3
+    )
+
+
 RELATIVE = "hyperparameters are learned from rows, whatever their weights"
 
 
