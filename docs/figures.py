@@ -57,6 +57,30 @@ def conditional(out: Path) -> None:
     figure.savefig(out / "conditional.png", dpi=_DPI)
 
 
+# ------------------------------------------------------------------------------ guide/conditional-density.md
+
+
+def conditional_density(out: Path) -> None:
+    """Two samples whose shape depends on x, with quantiles of their densities: two regimes, and a value with an atom."""
+    rng = np.random.default_rng(0)
+    hour = rng.uniform(6, 10, (600, 1))
+    minutes = 20 + 12 * (rng.random(600) < (hour[:, 0] - 6) / 4) + rng.normal(size=600)
+    month = rng.uniform(0, 12, (600, 1))
+    season = 0.5 - 0.4 * np.cos(2 * np.pi * month[:, 0] / 12)
+    rain = np.where(rng.random(600) < season, rng.gamma(2.0, 4.0 * season), 0.0)
+    figure, axes = plotting.new_figure(2, (10.0, 3.8))
+    levels = np.linspace(0.05, 0.95, 19)
+    named = (("hour of departure", "minutes", "Two regimes"), ("month", "rain, mm", "No rain on many days"))
+    for ax, (x, y), (x_name, y_name, title) in zip(axes, ((hour, minutes), (month, rain)), named, strict=True):
+        model = kb.ConditionalDensity(random_state=0).fit(x, y)
+        grid = np.linspace(x.min(), x.max(), 200)[:, None]
+        ax.plot(x, y, ".", color=FAINT, ms=3)
+        for level, curve in zip(levels, model.quantile(grid, levels), strict=True):
+            ax.plot(grid, curve, color=ACCENT if abs(level - 0.5) < 1e-9 else SECOND, lw=0.8)
+        name_axes(ax, x_name, y_name, f"{title}: quantiles of 5, 10, ..., 95 %")
+    figure.savefig(out / "conditional-density.png", dpi=_DPI)
+
+
 # ---------------------------------------------------------------------------------------- guide/embeddings.md
 
 
@@ -784,6 +808,7 @@ def quadrature(out: Path) -> None:
 
 _FIGURES = (
     conditional,
+    conditional_density,
     embeddings,
     decoding,
     kernels,

@@ -1,6 +1,7 @@
 """The public page: names, and where they live. Type checkers read it, and `__init__.py` imports from it on use."""
 
 from . import classification as classification
+from . import densities as densities
 from . import embeddings as embeddings
 from . import features as features
 from . import filters as filters
@@ -18,6 +19,7 @@ from ._summary import Summary
 from .bayes import KernelBayesRule, bayes_rule
 from .classification import ConditionalEmbeddingClassifier, ConditionalEmbeddingNetwork
 from .conditional import ConditionalEmbedding
+from .densities import ConditionalDensity
 from .density_ratio import DensityRatio
 from .embeddings import (
     AnalyticEmbedding,
@@ -92,6 +94,7 @@ __all__ = [
     "BoundWarning",
     "Brownian",
     "Calibration",
+    "ConditionalDensity",
     "ConditionalEmbedding",
     "ConditionalEmbeddingClassifier",
     "ConditionalEmbeddingNetwork",

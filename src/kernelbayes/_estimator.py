@@ -19,6 +19,7 @@ from .kernels import Kernel
 #: Attributes that are rebuilt on use, and so left out of pickles and files.
 DERIVED = (
     "_gram_cache",
+    "_joint_cache",
     "_fit_cache",
     "_pair_weights_cache",
     "_surroundings",

@@ -636,14 +636,22 @@ class LinearModel:
 
     Attributes:
         factor, weights: Cholesky factor of A, and the mean of w.
-        mean, variance: at the rows (n,).
+        mean: at the rows (n,).
     """
 
     def __init__(self, F: Array, y: Array, variances: Array):
-        self.factor = cholesky(F.T @ (F / variances[:, None]), "the precision of a linear model", 1.0)
+        A = np.zeros((F.shape[1], F.shape[1]), order="F")
+        for i in range(0, len(F), _ROWS):
+            A = add_outer(A, (F[i : i + _ROWS] / np.sqrt(variances[i : i + _ROWS, None])).T)
+        self.factor = cholesky(mirror_lower(A), "the precision of a linear model", 1.0)
         self.weights = solve(self.factor, F.T @ (y / variances))
-        self.mean, self.variance = linear_moments(self.factor, self.weights, F)
-        self._targets, self._precisions = y / variances, 1.0 / variances
+        self.mean = F @ self.weights
+        self._features, self._targets, self._precisions = F, y / variances, 1.0 / variances
+
+    @functools.cached_property
+    def variance(self) -> Array:  # which not everyone asks for
+        """Variance (n,) at the rows."""
+        return linear_moments(self.factor, self.weights, self._features)[1]
 
     def left_out(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance (n,) at each row, without the rows of its group (n,); groups are numbered from zero."""

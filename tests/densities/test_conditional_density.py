@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelbayes as kb
-from kernelbayes.densities import ConditionalDensity
+from kernelbayes import ConditionalDensity
 
 
 def waves(n, seed, p=1):
@@ -130,18 +130,19 @@ def test_repeated_rows_do_not_leak():
 
 
 def test_weights_say_what_counts():
-    x, y = waves(200, 7)
+    x, y = waves(256, 7)
     new, y_new = waves(500, 8)
-    sign = np.where(np.arange(200) % 2, 1.0, -1.0)
+    sign = np.where(np.arange(256) % 2, 1.0, -1.0)
     plain = ConditionalDensity(shape="normal", random_state=0).fit(x, sign)
     heavy = ConditionalDensity(shape="normal", random_state=0).fit(x, sign, sample_weight=np.where(sign > 0, 9.0, 1.0))
     assert abs(plain.predict(new).mean()) < 0.25
     assert 0.6 < heavy.predict(new).mean() < 0.95  # the weighted mean of the signs is 0.8
-    half = ConditionalDensity(random_state=0).fit(x, y, sample_weight=np.arange(200) < 100)
-    alone = ConditionalDensity(random_state=0).fit(x[:100], y[:100])
+    # 1 / 128 is a number without rounding: a search that stops a step later ends elsewhere, by a thousandth
+    half = ConditionalDensity(random_state=0).fit(x, y, sample_weight=np.arange(256) < 128)
+    alone = ConditionalDensity(random_state=0).fit(x[:128], y[:128])
     np.testing.assert_allclose(half.log_density(y_new, new), alone.log_density(y_new, new), rtol=1e-3, atol=1e-3)
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
-        ConditionalDensity().fit(x, y, sample_weight=-np.ones(200))
+        ConditionalDensity().fit(x, y, sample_weight=-np.ones(256))
 
 
 def test_parts_can_be_set(fitted):
@@ -171,7 +172,7 @@ def test_parts_can_be_set(fitted):
         ConditionalDensity(target_transform="log").fit(x, -y)
 
 
-@pytest.mark.parametrize("features", [kb.RandomFourier(150), kb.Subspace(60), kb.IncompleteCholesky(60)])
+@pytest.mark.parametrize("features", [kb.RandomFourier(150), kb.Subspace(60), kb.IncompleteCholesky(60), kb.Exact()])
 def test_every_representation(features):
     x, y = waves(400, 0)
     new, y_new = waves(500, 1)
@@ -190,6 +191,100 @@ def test_counts_and_constants():
     assert truth - model.score(new, y_new) < 0.15
     constant = ConditionalDensity(random_state=0).fit(x, y[:, 1])
     np.testing.assert_allclose(constant.predict(new), 3.0, atol=1e-3)
+
+
+def test_what_inference_asks_for(fitted):
+    """Residuals, the share of the variance that is ignorance, and the left-out score."""
+    x, y = waves(2000, 11, 2)
+    residuals = fitted.residuals(y, x)
+    np.testing.assert_allclose(residuals.std(0), 1.0, atol=0.2)
+    np.testing.assert_allclose(fitted.residuals(y[:1], x[:3])[0], residuals[0], atol=1e-9)
+    assert np.isnan(fitted.residuals([[np.nan, 0.0]], x[:1])).tolist() == [[True, False]]
+    near, far = fitted.ignorance(x).mean(), fitted.ignorance([[4.0, -4.0]])
+    assert near < 0.15
+    assert far.shape == (1, 2)
+    assert (far > 0.5).all()
+    assert (far < 1.0).all()
+    assert fitted.left_out_score() == pytest.approx(fitted.score(x, y), abs=0.15)
+
+
+def test_residuals_of_a_flat_target_are_flat(flat):
+    x, y = waves(10, 12)
+    assert flat.residuals(y, x).shape == flat.ignorance(x).shape == (10,)
+
+
+def test_the_summary_says_what_was_chosen():
+    rng = np.random.default_rng(13)
+    x = rng.uniform(-1, 1, (400, 1))
+    y = np.stack([np.exp(2 * x[:, 0] + 0.2 * rng.normal(size=400)), np.exp(2 * x[:, 0]) * rng.normal(size=400)], 1)
+    found = ConditionalDensity(random_state=0).fit(x, y).summary()
+    assert found["y0"]["transform"] == "log"
+    assert found["y0"]["scale"].startswith("constant")
+    assert found["y1"]["transform"] == "identity"
+    assert found["y1"]["scale"].startswith("varying")
+    assert "density of 2 given 1 column, from 400 rows" in repr(found)
+    assert "dependence" in found.title
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"shape": "joint", "dependence": "varying"},
+        {"shape": "columns", "features": kb.RandomFourier(40)},
+        {"features": kb.Exact()},
+        {"features": kb.Subspace(40)},
+    ],
+)
+def test_saved_and_loaded_it_gives_the_same_numbers(settings, tmp_path):
+    x, y = waves(200, 14, 2)
+    model = ConditionalDensity(**settings, random_state=0).fit(x, y)
+    kb.save(model, tmp_path / "density.npz")
+    again = kb.load(tmp_path / "density.npz")
+    y[::2, 0] = np.nan
+    np.testing.assert_array_equal(again.log_density(y, x), model.log_density(y, x))
+    np.testing.assert_array_equal(again.quantile(x, 0.3), model.quantile(x, 0.3))
+    np.testing.assert_array_equal(again.embed(x[0]).points, model.embed(x[0]).points)
+    assert repr(again.summary()) == repr(model.summary())
+
+
+def regimes(n, seed):
+    """Two columns that a regime moves together; its chance depends on the first column of x."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, (n, 3))
+    regime = (rng.random(n) < 1 / (1 + np.exp(-3 * x[:, 0])))[:, None]
+    return x, x[:, 1:] + np.array([2.0, -2.0]) * regime + 0.3 * rng.normal(size=(n, 2))
+
+
+def test_two_regimes_whose_chance_depends_on_x():
+    (x, y), (new, y_new) = regimes(600, 15), regimes(2000, 16)
+    model = ConditionalDensity(random_state=0).fit(x, y)
+    constant = ConditionalDensity(shape="joint", random_state=0).fit(x, y)
+    assert model.joint_.shape.local
+    assert model.score(new, y_new) > constant.score(new, y_new) + 0.1
+    lower, upper = model.interval(new, 0.9)
+    assert ((lower <= y_new) & (y_new <= upper)).mean() == pytest.approx(0.9, abs=0.06)
+    for at, chance in (([-1.0, 0.0, 0.0], 1 / (1 + np.exp(3))), ([1.0, 0.0, 0.0], 1 / (1 + np.exp(-3)))):
+        assert 1.0 - model.cdf([1.0, -1.0], [at])[0, 0] == pytest.approx(chance, abs=0.12)
+        assert (model.sample([at], 4000, random_state=0)[:, 0, 0] > 1).mean() == pytest.approx(chance, abs=0.15)
+        assert model.embed(at).prob(lower=[1.0, -np.inf]) == pytest.approx(chance, abs=0.15)
+
+
+def test_values_that_are_zero_in_most_rows():
+    rng = np.random.default_rng(17)
+
+    def drawn(n):
+        x = rng.uniform(-1.5, 1.5, (n, 2))
+        moved = rng.random(n) < 1 / (1 + np.exp(-2 * x[:, 1]))
+        return x, np.where(moved, np.exp(x[:, 0] + 0.3 * rng.normal(size=n)), 0.0)
+
+    model = ConditionalDensity(random_state=0).fit(*drawn(600))
+    new, _ = drawn(500)
+    zero = (model.sample(new, 200, random_state=0) == 0.0).mean(0)
+    assert np.abs(zero - 1 / (1 + np.exp(2 * new[:, 1]))).mean() < 0.12
+    assert np.median(model.predict(new) / (np.exp(new[:, 0] + 0.045) / (1 + np.exp(-2 * new[:, 1])))) == pytest.approx(
+        1.0, abs=0.3
+    )
 
 
 RELATIVE = "hyperparameters are learned from rows, whatever their weights"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.integrate
 from scipy import stats
 
 import kernelbayes as kb
 from kernelbayes._linalg import LinearModel, linear_moments
-from kernelbayes.densities import _columns, _dependence, _process, _shape
+from kernelbayes.densities import _columns, _dependence, _fit_shape, _local, _process, _shape
 from kernelbayes.densities._function import Function
 from kernelbayes.densities._transform import NAMES, Transform, spacing
 from oracles import even_draws
@@ -107,11 +108,12 @@ def test_transforms_are_inverted_and_their_slopes_are_differences(name):
 
 
 def test_columns_of_steps():
-    assert spacing(RNG.normal(size=100)) == 0.0
+    assert spacing(RNG.normal(size=100)) == (0.0, None)
     counts = RNG.poisson(3, 200).astype(float)
-    assert spacing(counts) == 1.0
-    assert spacing(0.25 * counts) == 0.25
-    assert spacing(np.ones(50)) == 0.0
+    assert spacing(counts) == (1.0, None)
+    assert spacing(0.25 * counts) == (0.25, None)
+    assert spacing(np.ones(50)) == (0.0, None)
+    assert spacing(np.repeat([0.0, 1.0], 30)) == (1.0, None)
     transform = Transform.of("log", counts, 1.0)
     spread = transform.dithered(counts, RNG)
     assert np.abs(spread - counts).max() <= 0.5
@@ -119,6 +121,18 @@ def test_columns_of_steps():
     assert np.isfinite(transform(spread)).all()
     with pytest.raises(ValueError, match="never negative"):
         Transform.of("sqrt", np.array([-1.0, 2.0]))
+
+
+def test_a_value_that_many_rows_have():
+    y = np.where(np.arange(200) % 4, 0.0, RNG.gamma(3.0, 1.0, 200))
+    step, atom = spacing(y)
+    assert (step, atom) == (pytest.approx(0.2 * np.median(y[y > 0])), 0.0)
+    transform = Transform.of("log", y, step, atom)
+    spread = transform.dithered(y, RNG)
+    np.testing.assert_array_equal(spread[y > 0], y[y > 0])
+    assert 0 < np.abs(spread[y == 0]).max() <= step / 2
+    again = transform.inverse(transform(spread))
+    np.testing.assert_array_equal(again[y == 0], 0.0)
 
 
 @pytest.mark.parametrize(
@@ -207,12 +221,12 @@ def test_shapes_are_densities(kind):
     rng = np.random.default_rng(3)
     angle = rng.uniform(0, 2 * np.pi, 400)
     T = 1.3 * np.stack([np.cos(angle), np.sin(angle)], 1) + 0.2 * rng.normal(size=(400, 2))
-    shape = _shape.fit_shape(T, even(400), None, rng, kind).shape
+    shape = _fit_shape.fit_shape(T, T, even(400), None, rng, kind).shape
     axis = 0.08 * (np.arange(200) - 99.5)  # the middles of cells
     grid = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2)
-    mass = 0.08**2 * np.exp(shape.log_density(grid))
+    mass = 0.08**2 * np.exp(shape.log_density(grid, grid))
     assert mass.sum() == pytest.approx(1.0, abs=2e-3)
-    draws = shape.sample(20_000, rng)
+    draws = shape.sample(np.zeros((20_000, 2)), rng)
     assert (np.abs(draws) < 0.8).all(1).mean() == pytest.approx(mass[(np.abs(grid) < 0.8).all(1)].sum(), abs=0.02)
 
 
@@ -230,12 +244,12 @@ def test_left_out_densities_are_those_without_the_row():
 def test_a_normal_is_kept_and_a_ring_is_seen():
     rng = np.random.default_rng(5)
     normal = even_draws.normals(300, 2, rng)
-    found = _shape.fit_shape(normal, even(300), None, rng)
+    found = _fit_shape.fit_shape(normal, normal[:, :0], even(300), None, rng)
     plain = stats.norm.logpdf(normal).sum(1)
     assert found.left_out.mean() - plain.mean() < 0.05
     angle = rng.uniform(0, 2 * np.pi, 500)
     ring = 1.4 * np.stack([np.cos(angle), np.sin(angle)], 1) + 0.1 * rng.normal(size=(500, 2))
-    assert isinstance(_shape.fit_shape(ring, even(500), None, rng).shape, _shape.SmoothedShape)
+    assert isinstance(_fit_shape.fit_shape(ring, ring[:, :0], even(500), None, rng).shape, _shape.SmoothedShape)
 
 
 def test_a_table_of_a_density_is_the_density():
@@ -245,7 +259,7 @@ def test_a_table_of_a_density_is_the_density():
     table = _shape.TabulatedShape.of(smoothed)
     assert isinstance(table, _shape.TabulatedShape)
     at = np.concatenate([np.linspace(-8, 8, 5001), [-40.0, 9.0, 100.0, 1e6]])[:, None]
-    np.testing.assert_allclose(table.log_density(at), smoothed.log_density(at), rtol=1e-6, atol=2e-3)
+    np.testing.assert_allclose(table.log_density(at, at), smoothed.log_density(at, at), rtol=1e-6, atol=2e-3)
 
 
 # ------------------------------------------------------------------------------------------------ functions
@@ -261,3 +275,60 @@ def test_a_function_in_the_columns_of_the_kernel_is_that_of_its_features(recipe)
     function = Function.of(features, model.weights, model.factor)
     np.testing.assert_allclose(function.moments(new), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(function.mean(new), expected[0], rtol=1e-5, atol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------ weights that vary
+
+
+def regimes(n, seed):
+    """Residuals that are about 1 or -1, by a chance that depends on the first of three columns."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3))
+    sign = np.where(even_draws.uniforms(n, 1, rng)[:, 0] < 1 / (1 + np.exp(-3 * x[:, 0])), 1.0, -1.0)
+    return x, (sign + 0.3 * rng.normal(size=n))[:, None]
+
+
+def local(n=300, seed=0):
+    x, t = regimes(n, seed)
+    smoothed, _ = _shape.fit_smoothed(t, even(n), None, (25,), (0.3,))
+    found = _local.fit_local(smoothed, x, None)
+    assert found is not None
+    return x, t, *found
+
+
+def test_a_regime_whose_chance_depends_on_x_is_seen_and_nothing_else():
+    for seed in range(3):
+        x, t = regimes(400, seed)
+        found = _fit_shape.fit_shape(t, x, even(400), None, np.random.default_rng(0)).shape
+        assert isinstance(found, _local.LocalShape)
+        assert found.precisions[0] > found.precisions[1:].max()
+        shuffled = _fit_shape.fit_shape(t, x[::-1], even(400), None, np.random.default_rng(0)).shape
+        assert not shuffled.local
+        assert not _fit_shape.fit_shape(t, x, even(400), None, np.random.default_rng(0), "columns").shape.local
+
+
+def test_a_local_shape_is_a_density_with_its_draws_and_quantiles():
+    *_, shape, _ = local()
+    grid = np.linspace(-8, 8, 4001)
+    for x in (np.zeros((1, 3)), np.array([[1.5, 0.0, 0.0]]), np.array([[50.0, 0.0, 0.0]])):
+        X = np.repeat(x, len(grid), axis=0)
+        density = np.exp(shape.log_density(grid[:, None], X))
+        assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-3)
+        cumulated = scipy.integrate.cumulative_trapezoid(density, grid, initial=0.0)
+        np.testing.assert_allclose(shape.cdf(grid, X), cumulated, atol=5e-3)
+        levels = np.array([0.1, 0.5, 0.9])
+        np.testing.assert_allclose(shape.cdf(shape.quantile(levels, x)[:, 0], X[:3]), levels, atol=3e-3)
+        draws = shape.sample(np.repeat(x, 20_000, axis=0), np.random.default_rng(1))
+        np.testing.assert_allclose((draws < grid[::500]).mean(0), shape.cdf(grid[::500], X[:9]), atol=0.02)
+    far, everywhere = shape.log_density(grid[:, None], X), shape.smoothed.log_density(grid[:, None], X)
+    np.testing.assert_allclose(far, everywhere, atol=1e-9)
+
+
+def test_left_out_local_densities_are_those_without_the_row():
+    x, t, shape, left_out = local(60)
+    for i in (0, 31):
+        others = np.arange(60) != i
+        parts = stats.norm.pdf(t[i, 0], t[others, 0], shape.smoothed.bandwidths[others])
+        near = np.exp(-0.5 * ((x[others] - x[i]) ** 2) @ shape.precisions) / 60
+        inside = (near @ parts + 0.02 * parts.mean()) / (near.sum() + 0.02)
+        assert left_out[i] == pytest.approx(np.log(0.97 * inside + 0.03 * stats.norm.pdf(t[i, 0], 0, 2)))

@@ -21,6 +21,14 @@ from ..classification._network import ConditionalEmbeddingNetwork, OutputFeature
 from ..classification._probabilities import ProbabilisticClassifier
 from ..classification._sums import Sums
 from ..conditional import ConditionalEmbedding
+from ..densities import ConditionalDensity
+from ..densities._columns import ColumnDensity, Scale
+from ..densities._dependence import Dependence, Regression
+from ..densities._function import Function
+from ..densities._joint import Joint
+from ..densities._process import NoisyProcess, ProcessFeatures
+from ..densities._shape import Shape
+from ..densities._transform import Transform
 from ..density_ratio import DensityRatio
 from ..embeddings import (
     AnalyticEmbedding,
@@ -80,6 +88,17 @@ _ROOTS: tuple[type, ...] = (
     Calibrator,
     Labelled,
     Sums,
+    ConditionalDensity,
+    ColumnDensity,
+    Transform,
+    Function,
+    ProcessFeatures,
+    NoisyProcess,
+    Scale,
+    Joint,
+    Dependence,
+    Regression,
+    Shape,
     DensityRatio,
     KernelBayesRule,
     KernelBayesFilter,
@@ -179,6 +198,22 @@ _FITTED: dict[type, Fields] = {
         "coef_": Numbers,
         "_vector_target": bool,
         "_groups": NotRequired[Numbers | None],
+    },
+    ConditionalDensity: {
+        "centre_": Numbers,
+        "spread_": Numbers,
+        "columns_": tuple[ColumnDensity, ...],
+        "joint_": Joint,
+        "margins_": tuple[Shape, ...],
+        "residuals_": Gaps,
+        "scores_": Gaps,
+        "target_names_": _Names,
+        "_X": Numbers,
+        "_weights": Numbers,
+        "_row_weights": Numbers,
+        "_groups": _MaybeNumbers,
+        "_seed": int,
+        "_vector_target": bool,
     },
     KernelBayesRule: {
         "X_": Points,

@@ -14,7 +14,9 @@ from ._function import Function
 from ._process import NoisyProcess, features_of, learn_process
 from ._transform import NAMES, Transform, spacing
 
-LOCATION_RANK, SCALE_RANK = 240, 100
+# Landmarks of a location: a tenth of the rows, between these.
+_FEWEST_LANDMARKS, _MOST_LANDMARKS = 240, 600
+SCALE_RANK = 100
 # Mean and variance of the logarithm of the square of a standard normal number.
 _LOG_SQUARE_MEAN, _LOG_SQUARE_VARIANCE = -1.2704, np.pi**2 / 2
 _SHRINKAGES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -24,11 +26,11 @@ _LEAST_VARIANCE = 1e-10
 _SETTLED = 0.1  # the largest change of a logarithm of a variance for which the location need not be fitted again
 
 
-def better(new: Array, old: Array, weights: Array) -> bool:
-    """Whether scores (n,) are better than simpler ones by more than the standard error of the difference."""
+def better(new: Array, old: Array, weights: Array, errors: float = 1.0) -> bool:
+    """Whether scores (n,) are better than simpler ones by more than so many standard errors of the difference."""
     gain = new - old
     mean = weights @ gain
-    return bool(mean > np.sqrt(weights**2 @ (gain - mean) ** 2))
+    return bool(mean > errors * np.sqrt(weights**2 @ (gain - mean) ** 2))
 
 
 def normal_score(residual: Array, variance: Array) -> Array:
@@ -166,14 +168,14 @@ class FittedColumn(NamedTuple):
 
 def choose_transform(X: Array, y: Array, names: tuple[str, ...], rng: np.random.Generator) -> Transform:
     """The scale on which a few rows of a column are most probable under a process."""
-    step = spacing(y)
+    step, atom = spacing(y)
     if len(names) > 1 and (y.min() < 0 or y.max() == 0):
         names = ("identity",)
     if len(names) == 1:
-        return Transform.of(names[0], y, step)
+        return Transform.of(names[0], y, step, atom)
     tried = []
     for name in names:
-        transform = Transform.of(name, y, step)
+        transform = Transform.of(name, y, step, atom)
         few = np.random.default_rng(0).permutation(len(y))[:_TRANSFORM_ROWS]
         values = transform.dithered(y[few], rng)
         _, loss = learn_process(X[few], transform(values), rng)
@@ -196,7 +198,8 @@ def fit_column(
     transform = choose_transform(X, y, transforms, rng)
     z = transform(transform.dithered(y, rng))
     process, _ = learn_process(X, z, rng)
-    features = features_of(process, X, LOCATION_RANK, rng, recipe)
+    rank = int(np.clip(len(X) // 10, _FEWEST_LANDMARKS, _MOST_LANDMARKS))
+    features = features_of(process, X, rank, rng, recipe)
     F, counts = features(X), weights * len(X)
     variances = np.full(len(z), float(process.noise) ** 2 + _LEAST_VARIANCE)
     scale: Any = None

@@ -67,6 +67,10 @@ class Dependence:
         """Whether any coefficient varies with x."""
         return any(r.features is not None for r in self.regressions)
 
+    def described(self) -> str:
+        """In a word."""
+        return "varying" if self.varying else "constant" if self.regressions else "none"
+
     def whiten(self, E: Array, X: Array) -> tuple[Array, Array]:
         """What is left of residuals (t, p), and the sum (t,) of the logarithms of its variances."""
         T, logs = np.array(E), np.zeros(len(E))

@@ -9,7 +9,9 @@ import numpy as np
 
 from .._typing import Array
 from ._dependence import Dependence, fit_dependence
-from ._shape import Shape, fit_shape
+from ._fit_shape import fit_shape
+from ._local import LocalShape
+from ._shape import ProductShape, Shape
 
 # Beyond so many columns their dependence is not tried with coefficients that vary with x.
 _MOST_VARYING = 12
@@ -21,24 +23,32 @@ class Joint:
 
     Attributes:
         left: what dependence leaves of left-out residuals (m, p): a sample of the shape.
+        rows: those of them that the shape was fitted to.
     """
 
     dependence: Dependence
     shape: Shape
     left: Array
+    rows: Array
 
     def log_density(self, E: Array, X: Array) -> Array:
         """Logarithm of the density (t,) of residuals (t, p) at points (t, d)."""
         T, logs = self.dependence.whiten(E, X)
-        return self.shape.log_density(T) - 0.5 * logs
+        return self.shape.log_density(T, X) - 0.5 * logs
 
     def sample(self, X: Array, rng: np.random.Generator) -> Array:
         """A draw for each point."""
-        return self.dependence.colour(self.shape.sample(len(X), rng), X)
+        return self.dependence.colour(self.shape.sample(X, rng), X)
 
-    def moved(self, x: Array) -> Array:
-        """The sample (m, p) of residuals as it is at one point (1, d)."""
-        return self.dependence.colour(self.left, np.repeat(x, len(self.left), axis=0))
+    def moved(self, x: Array) -> tuple[Array, Array | None]:
+        """The sample (m, p) of residuals as it is at one point (1, d), and its weights (m,), None where they are even."""
+        left, weights = self.left, None
+        columns = self.shape.columns if isinstance(self.shape, ProductShape) else (self.shape,)
+        if self.shape.local:
+            left = left[self.rows]
+            weights = np.prod([c.weights(x)[0] for c in columns if isinstance(c, LocalShape)], axis=0)
+            weights = weights / weights.sum()
+        return self.dependence.colour(left, np.repeat(x, len(left), axis=0)), weights
 
 
 class FittedJoint(NamedTuple):
@@ -71,5 +81,6 @@ def fit_joint(
         fitted = fit_dependence(X, E, weights, groups, rng, varying=varying)
         found, left, logs = fitted.dependence, fitted.left, fitted.logs
     kind = None if shape == "auto" else shape
-    chosen = fit_shape(left, weights, groups, rng, kind)
-    return FittedJoint(Joint(found, chosen.shape, left), rows[chosen.rows], chosen.left_out - 0.5 * logs[chosen.rows])
+    chosen = fit_shape(left, X, weights, groups, rng, kind)
+    joint = Joint(found, chosen.shape, left, chosen.rows)
+    return FittedJoint(joint, rows[chosen.rows], chosen.left_out - 0.5 * logs[chosen.rows])

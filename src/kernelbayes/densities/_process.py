@@ -24,7 +24,7 @@ from ..learning import minimise
 from ..learning._optimise import WrittenOut
 
 # Rows that hyperparameters are learned from, and that landmarks are chosen among.
-LEARNED_ROWS, LANDMARK_ROWS = 320, 1500
+LEARNED_ROWS, LANDMARK_ROWS = 320, 2000
 _JITTER = 1e-8
 # What landmarks leave of the variance of a process, at most: as a share of the noise, and of the process.
 _NEGLIGIBLE, _TOLERANCES = 1e-3, (1e-6, 1e-2)

@@ -11,6 +11,8 @@ from .._typing import Array
 NAMES = ("identity", "sqrt", "log")
 # Of values of a column, the share that must be repeated for it to count as one of steps.
 _MANY_TIES = 0.2
+# How wide a value that many rows have is taken to be, as a share of how far the others are from it.
+_ATOM_WIDTH = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +21,8 @@ class Transform:
 
     Attributes:
         step: the spacing of a column of whole numbers or other steps, zero for one without.
+        atom: the one value that many rows have, such as zero, in a column that has no other steps; `step` is then how wide
+            it is taken to be.
     """
 
     name: str
@@ -26,9 +30,10 @@ class Transform:
     centre: float
     spread: float
     step: float = 0.0
+    atom: float | None = None
 
     @classmethod
-    def of(cls, name: str, y: Array, step: float = 0.0) -> Transform:
+    def of(cls, name: str, y: Array, step: float = 0.0, atom: float | None = None) -> Transform:
         """The transform of this name for a column; raises ValueError where it has values below zero and must not."""
         offset = 0.0
         if name != "identity":
@@ -37,7 +42,7 @@ class Transform:
             offset = 0.5 * step if step else 0.1 * float(np.median(y)) if y.min() <= 0 else 0.0
             offset = offset or (0.1 * float(y.mean()) if y.min() <= 0 else 0.0) or float(y.min() <= 0)
         raw = cls(name, offset, 0.0, 1.0, step)(y)
-        return cls(name, offset, float(raw.mean()), float(raw.std()) or 1.0, step)
+        return cls(name, offset, float(raw.mean()), float(raw.std()) or 1.0, step, atom)
 
     def __call__(self, y: Array) -> Array:
         """Values as they are modelled."""
@@ -51,12 +56,12 @@ class Transform:
 
     def inverse(self, z: Array) -> Array:
         """Values as they are measured."""
-        raw = self.centre + self.spread * z
-        if self.name == "identity":
-            return raw
+        y = self.centre + self.spread * z
         if self.name == "sqrt":
-            return np.maximum(raw, 0.0) ** 2 - self.offset
-        return np.exp(np.minimum(raw, 300.0)) - self.offset
+            y = np.maximum(y, 0.0) ** 2 - self.offset
+        elif self.name == "log":
+            y = np.exp(np.minimum(y, 300.0)) - self.offset
+        return y if self.atom is None else np.where(np.abs(y - self.atom) <= 0.5 * self.step, self.atom, y)
 
     def log_slope(self, y: Array) -> Array:
         """Logarithm of the derivative: what a density of modelled values is multiplied by for one of measured ones."""
@@ -69,12 +74,19 @@ class Transform:
         if not self.step:
             return y
         shift = rng.uniform(-0.5, 0.5, len(y)) * self.step
+        if self.atom is not None:
+            shift = np.where(y == self.atom, shift, 0.0)
         return np.maximum(y + shift, -self.offset) if self.name != "identity" else y + shift
 
 
-def spacing(y: Array) -> float:
-    """The spacing of a column with many ties, zero for one with few."""
-    values = np.unique(y)
+def spacing(y: Array) -> tuple[float, float | None]:
+    """The spacing of a column with many ties, zero for one with few; and the atom, if one value has all the ties."""
+    values, counts = np.unique(y, return_counts=True)
     if len(values) < 2 or len(values) > (1.0 - _MANY_TIES) * len(y):
-        return 0.0
-    return float(np.diff(values).min())
+        return 0.0, None
+    most = counts.argmax()
+    others = len(y) - counts[most]
+    if len(values) - 1 > max((1.0 - _MANY_TIES) * others, 1):
+        atom = float(values[most])
+        return _ATOM_WIDTH * float(np.median(np.abs(y[y != atom] - atom))), atom
+    return float(np.diff(values).min()), None

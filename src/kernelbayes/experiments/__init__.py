@@ -69,6 +69,7 @@ EXPERIMENTS = Catalogue(
         "lotka-volterra": "lotka_volterra",
         "iris": "iris",
         "uci": "uci",
+        "regression-distributions": "regression_distributions",
         "mnist-relevance": "mnist_relevance",
         "mnist-network": "mnist_network",
         "sparse-points": "sparse_points",
