@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import time
 import warnings
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._progress import progress_bar
 from ..._typing import Array
 from ...embeddings import PosteriorWarning
 from ...lfi import infer
@@ -75,7 +77,11 @@ def fill(study: Study, problems: Mapping[str, ZooProblem], wanted: list[Cell]) -
     Each cell has a key of its own, so that problems, sizes and methods can be added, and those of sbi be run elsewhere.
     """
     once = functools.partial(_once, problems, study.out / "exact")
-    found = {cell: study.repeat(once, {**cell._asdict(), "repeats": 1}, [{}]) for cell in wanted}
+    each, found = dataclasses.replace(study, progress=False), {}
+    with progress_bar(len(wanted), study.name, None if study.progress else False) as bar:
+        for cell in wanted:
+            found[cell] = each.repeat(once, {**cell._asdict(), "repeats": 1}, [{}])
+            bar.update()
     cases = list(dict.fromkeys(cell[:3] for cell in wanted))
     most = max((METHODS[cell.method].observations for cell in wanted), default=1)
     values = {name: np.full((len(cases), most), np.nan) for name in NUMBERS}
