@@ -194,6 +194,18 @@ def _lotka_volterra(ax: Any) -> None:
     ax.set(title="Error of four logarithmic rates", xlabel="distance of the mean from the truth")
 
 
+def _posterior_zoo(ax: Any) -> None:
+    rows = [row for row in found("posterior-zoo", "Means over problems") if row["problems"] == "held out"]
+    sizes = sorted({row["simulations"] for row in rows})
+    curves = {row["method"]: [np.nan] * len(sizes) for row in rows}
+    for row in rows:
+        curves[row["method"]][sizes.index(row["simulations"])] = _value(row["C2ST"])[0]
+    _lines(ax, sizes, curves, "x")
+    ax.set(title="How well a network tells draws from exact ones", xlabel="simulations", ylim=(0.5, None))
+    ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
+    ax.minorticks_off()
+
+
 def _iris(ax: Any) -> None:
     rows = [row for row in found("iris", "After learning") if row["after"] == "3000 steps"]
     weights = list(dict.fromkeys(row["weight"] for row in rows))
@@ -272,6 +284,7 @@ FIGURES: dict[str, Callable[[Any], None]] = {
     "exponential-gamma": _exponential_gamma,
     "blowfly": _blowfly,
     "lotka-volterra": _lotka_volterra,
+    "posterior-zoo": _posterior_zoo,
     "iris": _iris,
     "uci": _uci,
     "mnist-relevance": _mnist_relevance,

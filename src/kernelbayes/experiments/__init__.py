@@ -67,6 +67,7 @@ EXPERIMENTS = Catalogue(
         "exponential-gamma": "exponential_gamma",
         "blowfly": "blowfly",
         "lotka-volterra": "lotka_volterra",
+        "posterior-zoo": "posterior_zoo",
         "iris": "iris",
         "uci": "uci",
         "regression-distributions": "regression_distributions",

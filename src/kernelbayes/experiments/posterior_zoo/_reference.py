@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-from scipy.special import logsumexp
 
 from ..._typing import Array
 from ._problem import ZooProblem
@@ -125,6 +124,5 @@ def _step(told: Array, most: float) -> float:
 
 def _size(told: Array, step: float) -> float:
     """Effective size over the number of particles."""
-    scaled = step * told
-    total, squares = float(logsumexp(scaled)), float(logsumexp(2.0 * scaled))
-    return float(np.exp(2.0 * total - squares) / len(told))
+    weights = np.exp(step * (told - told.max()))
+    return float(weights.sum() ** 2 / (weights**2).sum() / len(told))
