@@ -58,6 +58,7 @@ def test_fitted_estimators(recipe, tmp_path):
     assert again.features_.rank == model.features_.rank
 
 
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
 @pytest.mark.parametrize("rule", ["iw", "kbr", "dmo"])
 def test_bayes_rules_and_posteriors(rule, tmp_path):
     model = kb.KernelBayesRule(rule, kb.Gaussian(2.0), kb.Gaussian(1.0), reg=1e-2, prior_reg=1e-3).fit(X, Y)
@@ -253,6 +254,7 @@ def test_what_a_file_declares_takes_neither_time_nor_memory(tmp_path):
             kb.load(path)
 
 
+@pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")  # of few pairs
 def test_whatever_is_in_a_file_it_is_loaded_or_refused_by_name(tmp_path):
     for found, seconds, _ in fuzz_files.run(60, tmp_path, seed=7):
         assert found in ("loaded", "refused")

@@ -231,13 +231,13 @@ class TestLearning:
     def test_columns_of_one_unit_share_a_scale(self):
         """Pixels that hardly vary are not blown up, columns in other units are not lost."""
         rng = np.random.default_rng(0)
-        X = rng.normal(size=(300, 12)) * np.r_[1.0, 1.0, np.full(10, 0.05)]
+        X = rng.normal(size=(1200, 12)) * np.r_[1.0, 1.0, np.full(10, 0.05)]
         y = X[:, 0] * X[:, 1] > 0
         model = Classifier(random_state=0).fit(X[:200], y[:200])
         assert np.ptp(model.scale_) == 0.0
-        assert model.score(X[200:], y[200:]) > 0.9
+        assert model.score(X[200:], y[200:]) > 0.85
         X[:, 1] *= 1e6
-        assert Classifier(random_state=0).fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.9
+        assert Classifier(random_state=0).fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.85
 
     @pytest.mark.parametrize(("kernel", "scale"), [(kb.Linear(), 1e-6), (kb.Linear(), 1e6), (kb.Polynomial(2), 1e4)])
     def test_scale_of_a_kernel_does_not_matter(self, kernel, scale):

@@ -150,22 +150,29 @@ def test_neighbour_likelihood_is_chosen_by_filtering():
 
 def test_learned_likelihoods_filter():
     """On a linear model the process comes within a few percent of the exact filter, the neighbours further off."""
-    model, rng = StateSpace("1b"), np.random.default_rng(2)
-    pairs, test = simulate(model, 400, rng), simulate(model, 200, rng)
-    exact = float(np.sqrt(((_kalman(test, True) - test.states) ** 2).mean()))
-    process = _rmse(model, test, rng, ProcessLikelihood(pairs.states, pairs.observations))
-    neighbours = _rmse(model, test, rng, NeighbourLikelihood.chosen(model, pairs, rng))
-    assert process < 1.06 * exact
-    assert exact < neighbours < 1.6 * exact
+    model, excess = StateSpace("1b"), []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        pairs, test = simulate(model, 400, rng), simulate(model, 200, rng)
+        exact = float(np.sqrt(((_kalman(test, True) - test.states) ** 2).mean()))
+        process = _rmse(model, test, rng, ProcessLikelihood(pairs.states, pairs.observations))
+        neighbours = _rmse(model, test, rng, NeighbourLikelihood.chosen(model, pairs, rng))
+        excess.append([process / exact, neighbours / exact])
+    process, neighbours = np.mean(excess, axis=0)
+    assert process < 1.05
+    assert 1.0 < neighbours < 1.6
 
 
 def test_process_likelihood_learns_mean_and_noise():
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-3, 3, (500, 1))
-    y = np.concatenate([np.sin(x), np.cos(x)], axis=1) + 0.3 * rng.normal(size=(500, 2))
-    logs = ProcessLikelihood(x, y)(np.array([[np.sin(1.0), np.cos(1.0)]]))(0, np.array([[0.0], [1.0], [2.0]]))
     fall = -0.5 * ((math.sin(1) - math.sin(2)) ** 2 + (math.cos(1) - math.cos(2)) ** 2) / 0.09
-    np.testing.assert_allclose(logs - logs[1], [fall, 0.0, fall], rtol=0.2)
+    falls = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-3, 3, (500, 1))
+        y = np.concatenate([np.sin(x), np.cos(x)], axis=1) + 0.3 * rng.normal(size=(500, 2))
+        logs = ProcessLikelihood(x, y)(np.array([[np.sin(1.0), np.cos(1.0)]]))(0, np.array([[0.0], [1.0], [2.0]]))
+        falls.append(logs - logs[1])
+    np.testing.assert_allclose(np.mean(falls, axis=0), [fall, 0.0, fall], rtol=0.2)
     with pytest.raises(ValueError, match="states on the line"):
         ProcessLikelihood(np.zeros((5, 2)), np.zeros((5, 1)))
 

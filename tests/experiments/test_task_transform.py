@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 from kernelbayes.cli import main
 from kernelbayes.experiments import Runs, _mediation
 from kernelbayes.experiments import task_transform as experiment
+from oracles import even_draws
 
 AUTHORS, OURS = experiment.FUNCTIONS["authors"], experiment.FUNCTIONS["ours"]
 CASES = [{"functions": name, "n": n} for name in ("authors", "ours") for n in (50, 300)]
@@ -17,7 +18,7 @@ CASES = [{"functions": name, "n": n} for name in ("authors", "ours") for n in (5
 
 def _runs(inside=0.95, **errors):
     """Five repeats in which solutions have a known error, a number or one for each of the four cases."""
-    noise = np.random.default_rng(0).normal(size=(4, 5))
+    noise = even_draws.luck(4, 5)
     values = {}
     for name in experiment.SOLUTIONS:
         level = np.reshape(np.broadcast_to(errors.get(name, 1.0), 4), (4, 1))
@@ -56,7 +57,7 @@ def test_tables_leave_out_bands_that_are_not_there():
     assert [row[0] for row in errors.rows] == [solution.label for solution in experiment.SOLUTIONS.values()]
     assert {row[0] for row in errors.rows} - {row[0] for row in bands.rows} == {"DME", "cascade"}
     assert bands.rows[0][1].value == pytest.approx(95.0, abs=0.2)
-    assert experiment._worst_table(_runs(full=0.3)).rows[0][1] == "0.3 / 0.302"
+    assert experiment._worst_table(_runs(full=0.3)).rows[0][1] == "0.3 / 0.304"  # 1 % above, times 1.28
 
 
 def test_curves_go_through_their_points():

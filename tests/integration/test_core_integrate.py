@@ -53,12 +53,12 @@ def test_the_error_falls_until_it_is_small_enough():
     def f(x):
         return np.exp(-np.square(x).sum(1))
 
-    found = kb.integrate(f, [stats.norm(), stats.norm()], 20, tol=1e-4, max_n=200, random_state=0)
-    assert found.std() <= 1e-4
-    assert abs(found.mean() - 1 / 3) < 4e-4
+    found = kb.integrate(f, [stats.norm(), stats.norm()], 20, tol=1e-3, max_n=200, random_state=0)
+    assert found.std() <= 1e-3
+    assert abs(found.mean() - 1 / 3) < 2e-3
     assert [row[0] for row in found.history] == sorted({row[0] for row in found.history})
-    assert found.history[-2][2] <= 1e-4  # small enough twice in a row, and no more
-    assert found.history[-3][2] > 1e-4
+    assert found.history[-2][2] <= 1e-3  # small enough twice in a row, and no more
+    assert found.history[-3][2] > 1e-3
     assert found.n == len(found.rule) == found.history[-1][0] < 200
     with pytest.warns(kb.QuadratureWarning, match="above tol"):
         short = kb.integrate(f, [stats.norm(), stats.norm()], 10, tol=1e-9, max_n=15, random_state=0)
@@ -437,20 +437,28 @@ def test_functions_that_grow_little_are_not(f):
         assert kb.integrate(f, stats.norm(), 40, random_state=seed).problems == ()
 
 
+def _kinked(x):
+    return np.abs(x[:, 0] - 0.37)
+
+
+_OF_THE_KINK = (0.37**2 + 0.63**2) / 2
+
+
 @pytest.mark.filterwarnings("ignore:near x = :kernelbayes.QuadratureWarning")
 def test_a_kink_is_not_taken_for_noise():
     """With a long lengthscale the nugget would follow the kink: std was 0.0057 where the error is 1e-4."""
-    found = kb.integrate(lambda x: np.abs(x[:, 0] - 0.37), stats.uniform(), 40, random_state=0)
-    assert float(np.asarray(found.rule.kernel.lengthscale)) < 1.0
-    assert abs(found.mean() - 0.26690) < 3 * found.std() < 3e-3
+    found = [kb.integrate(_kinked, stats.uniform(), 40, random_state=seed) for seed in range(5)]
+    assert all(float(np.asarray(one.rule.kernel.lengthscale)) < 1.0 for one in found)
+    assert max(one.std() for one in found) < 1e-3
+    assert np.median([abs(one.mean() - _OF_THE_KINK) / one.std() for one in found]) < 3
 
 
 @pytest.mark.filterwarnings("ignore:near x = :kernelbayes.QuadratureWarning")
 def test_tol_is_met_twice():
-    truth = (0.37**2 + 0.63**2) / 2
-    found = kb.integrate(lambda x: np.abs(x[:, 0] - 0.37), stats.uniform(), 10, tol=2e-4, random_state=0)
-    assert [std <= 2e-4 for _, _, std in found.history[-3:]] == [False, True, True]
-    assert abs(found.mean() - truth) < 3 * found.std()
+    found = [kb.integrate(_kinked, stats.uniform(), 10, tol=2e-4, random_state=seed) for seed in range(3)]
+    for one in found:
+        assert [std <= 2e-4 for _, _, std in one.history[-3:]] == [False, True, True]
+    assert np.median([abs(one.mean() - _OF_THE_KINK) / one.std() for one in found]) < 3
 
 
 @pytest.mark.filterwarnings("ignore::kernelbayes.QuadratureWarning")

@@ -168,8 +168,9 @@ def test_weights_are_no_larger_than_rounding_allows_and_small_with_a_penalty():
     assert rule.integrate(lambda x: np.cos(x[:, 0])) == pytest.approx(np.exp(-0.5), abs=1e-4)
     careful = kb.quadrature(kb.Gaussian(1.0), stats.norm(), nodes=X, reg=1e-6)
     noisy = np.cos(X[:, 0]) + 1e-3 * np.random.default_rng(1).normal(size=40)
-    assert careful.integrate(noisy) == pytest.approx(np.exp(-0.5), abs=5e-3)
-    assert np.abs(careful.weights).sum() < 5.0
+    assert careful.integrate(noisy) == pytest.approx(np.exp(-0.5), abs=0.02)
+    assert abs(rule.integrate(noisy)) > 100.0  # each value counts for much more than itself
+    assert np.abs(careful.weights).sum() < 10.0
 
 
 def test_a_node_where_the_kernel_is_zero_can_take_the_rest():
@@ -297,8 +298,8 @@ def test_products_of_kernels_on_columns_have_closed_forms():
 def test_a_kernel_that_is_far_too_smooth_gets_a_large_scale():
     rule = kb.quadrature(kb.Gaussian(1.0), stats.uniform(0, 1), 30, "sobol", random_state=0)
     with pytest.warns(kb.QuadratureWarning, match="too smooth"):
-        mean, std = rule.integrate(lambda x: np.abs(x[:, 0] - 0.4), return_std=True)
-    assert abs(mean - 0.26) < 3 * std
+        mean, std = rule.integrate(lambda x: np.where(np.abs(x[:, 0] - 0.4) < 0.2, 1.0, 0.0), return_std=True)
+    assert abs(mean - 0.4) < 3 * std
     smooth = rule.integrate(lambda x: np.exp(x[:, 0]), return_std=True)[1]
     assert smooth < 1e-4 * std
 

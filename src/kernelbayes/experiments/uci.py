@@ -325,6 +325,9 @@ def _note(runs: Runs) -> str:
 # ----------------------------------------------------------------------------------------------------- figures
 
 
+_LEAST_SHOWN = 1e-3
+
+
 def _figure(runs: Runs) -> Any:
     figure, axes = panels(1, 3, (14.0, 4.6))
     sets = _sets(runs)
@@ -334,10 +337,11 @@ def _figure(runs: Runs) -> Any:
             found = [of(runs, name, data) for data in sets]
             places = np.arange(len(sets)) + 0.08 * (j - len(METHODS) / 2 + 0.5)
             values, spread = (np.array([getattr(e, part) for e in found]) for part in ("value", "error"))
+            values = np.maximum(values, _LEAST_SHOWN)  # where there are no errors, the mark is at the edge
             ax.errorbar(places, values, spread, fmt="o", ms=4, color=method.colour, elinewidth=0.8, label=method.label)
         ax.set(xticks=range(len(sets)), yscale="log")
         ax.set_xticklabels(sets)
-        ax.set_ylim(bottom=max(ax.get_ylim()[0], 1e-3))
+        ax.set_ylim(bottom=max(ax.get_ylim()[0], _LEAST_SHOWN))
         ax.set_title(f"{title}, with standard errors", fontsize=10)
     axes[-1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure

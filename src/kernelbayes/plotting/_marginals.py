@@ -18,7 +18,7 @@ from ..lfi._blocks import Block, Drawn, Scalar
 
 # Positive draws whose central 90 % span more than the first factor, or that reach beyond the second times their median (an
 # exponential distribution does not), are shown on a logarithmic axis.
-_WIDE, _LONG = 100.0, 8.0
+_WIDE, _LONG = 100.0, 10.0
 # Draws from the prior where its density is not known, and points of a grid.
 _PRIOR_DRAWS, _GRID = 4000, 96
 
