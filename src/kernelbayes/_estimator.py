@@ -29,6 +29,8 @@ DERIVED = (
     "_mixture_cache",
     "_proposal_cache",
     "_draws_cache",
+    "_drawn_cache",
+    "_pool_cache",
     "_frozen_cache",
     "_smoothed_cache",
     "_aim_cache",

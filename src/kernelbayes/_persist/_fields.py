@@ -59,7 +59,12 @@ from ..learning._sparse import SparseParameters
 from ..lfi import Calibration, EpsilonKernel, ParameterPosterior, PredictiveCheck, Prior
 from ..lfi._blocks import Block, Correlated, Scalar
 from ..lfi._epsilon import SpatioTemporalEpsilon
+from ..lfi._again import Section
 from ..lfi._law import KernelMeansPosterior, Law, Moved, WeightedPoints
+from ..lfi._likelihood import Likelihood
+from ..lfi._particles import ParticlePosterior
+from ..lfi._statistics import Chosen, Components
+from ..lfi._tempering import Population
 from ..regression._deconditional import DeconditionalEmbedding
 from ..regression._mediated import MediatedModel
 from ..regression._sparse import SparseRegression
@@ -119,6 +124,11 @@ _ROOTS: tuple[type, ...] = (
     Law,
     EpsilonKernel,
     ParameterPosterior,
+    Likelihood,
+    Section,
+    Chosen,
+    Components,
+    Population,
     PredictiveCheck,
     Calibration,
     QuadratureRule,
@@ -369,6 +379,15 @@ _PLAIN: dict[type, Fields] = {
         "_floor": Real,
     },
     Moved: {"law": Law, "start": Numbers, "end": Numbers, "stretch": Numbers},
+    Likelihood: {"prior": Prior, "density": ConditionalDensity, "statistics": Chosen | Components},
+    ParticlePosterior: {
+        "likelihood": Likelihood | Section,
+        "prior": Prior,
+        "observed": Gaps,
+        "population": Population,
+        "log_evidence": Real,
+        "seed": int,
+    },
     WeightedPoints: {"points": Numbers, "weights": Numbers, "kernel": Kernel},
     ParameterPosterior: {
         "law": Law,

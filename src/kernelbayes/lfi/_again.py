@@ -163,5 +163,5 @@ def _answer(
         seed=result._seed,
     )
     if problem.prior.names == result.names:
-        out._simulator, out._model = result._simulator, result._model
+        out._simulator, out._model = getattr(result, "_simulator", None), getattr(result, "_model", None)
     return out

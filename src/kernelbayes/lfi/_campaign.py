@@ -18,17 +18,36 @@ from ._prior import Prior
 from ._problem import Inference, Problem
 from ._search import Search, judge
 
-# To what power the first rounds take the likelihood to propose parameters, at least.
-_LEAST_POWER = 0.25
+# To what powers the first rounds take the likelihood to propose parameters, where there are enough rounds for it.
+_POWERS = (0.25, 0.5)
+# Rounds unless their number is given: one for so many runs, up to a few; beyond, one for each of so many.
+_PER_ROUND, _USUAL_ROUNDS, _LARGE_ROUND, _MOST_ROUNDS = 40, 4, 500, 8
+# Two posteriors are the same that differ by less than this, in standard deviations and in their logarithms.
+_SAME = 0.1
 # A larger share of failed runs is the end of it.
 _MOST_FAILED = 0.5
 # Fewer are nothing to learn from.
 _FEWEST = 10
 
 
-def _power(left: int) -> float:
-    """To what power the likelihood is taken to propose parameters, when so many rounds are left; one when none is."""
-    return 1.0 if left <= 1 else max(_LEAST_POWER, 0.5 ** (left - 1))
+def usual_rounds(total: int) -> int:
+    """Over how many rounds runs are spread where nobody says: several small ones are better than two."""
+    return max(1, min(total // _PER_ROUND, _USUAL_ROUNDS), min(total // _LARGE_ROUND, _MOST_ROUNDS))
+
+
+def _power(number: int, rounds: int) -> float:
+    """To what power the likelihood is taken after a round, from 0: the first looks must not rule out too much."""
+    first = len(_POWERS) - max(0, min(rounds - 2, len(_POWERS)))
+    return _POWERS[first + number] if first + number < len(_POWERS) else 1.0
+
+
+def _settled(now: Inference, before: Inference) -> bool:
+    """Whether two posteriors are the same."""
+    (mean, covariance), (mean_before, covariance_before) = now.law.moments(), before.law.moments()
+    std, std_before = np.sqrt(np.diag(covariance)), np.sqrt(np.diag(covariance_before))
+    return bool(
+        (np.abs(mean - mean_before) < _SAME * std).all() and (np.abs(np.log(std / std_before)) < _SAME).all()
+    )
 
 
 class Campaign:
@@ -179,6 +198,7 @@ class Campaign:
         total: int,
         rounds: int,
         more: bool,
+        stop: bool = False,
     ) -> tuple[Inference, Problem, Runs, int]:
         """Simulate and learn, then simulate about what was learned. Returns also how many runs follow the first design.
 
@@ -189,6 +209,7 @@ class Campaign:
             total: runs in all.
             rounds: over how many rounds they are spread.
             more: whether to add to what is in the store, which then counts as the first round if there are several.
+            stop: whether to leave the rest of the runs when a round has changed nothing.
         """
         kept, followed = self._kept(first) if more else (np.empty((0, self.prior.dimension)), 0)
         if more and rounds > 1:
@@ -201,15 +222,18 @@ class Campaign:
         runs, starts = self.run(rows), [followed if more else len(rows)]
         self._refuse_few(runs, _FEWEST, total)
         sizes = np.diff(edges.round().astype(int))
-        found, problem = learn(runs, np.array(starts), _power(len(sizes)))
+        found, problem = learn(runs, np.array(starts), _power(0, len(edges)))
         followed = int((runs.index < (followed if more else len(rows))).sum())
         for number, size in enumerate(sizes, start=1):
             if self.out_of_time or not size:
                 break
+            before, power = found if problem.power == 1.0 else None, _power(number, len(edges))
             starts += [len(rows)] if number > 1 or more else []
             rows = np.concatenate([rows, self._planned(found, len(rows), int(size), number)])
             runs = self._continued(runs, rows)
-            found, problem = learn(runs, np.array(starts), _power(len(sizes) - number))
+            found, problem = learn(runs, np.array(starts), power)
+            if stop and before is not None and _settled(found, before):
+                break
         if problem.power < 1.0:  # the time was over before the last round
             found, problem = learn(runs, np.array(starts), 1.0)
         return found, problem, runs, followed

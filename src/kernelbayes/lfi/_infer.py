@@ -19,7 +19,7 @@ from ..simulation import Failure, Runs
 from ..simulation._runs import SHARE_TO_WARN
 from ..simulation._simulate import store_path
 from . import _abc, _dme, _kelfi, _kernel_methods, _likelihood
-from ._campaign import Campaign
+from ._campaign import Campaign, usual_rounds
 from ._doubts import doubts
 from ._epsilon import SpatioTemporalEpsilon
 from ._law import within_reach
@@ -61,11 +61,11 @@ def infer(
     prior: Any = None,
     observed: Any = None,
     simulations: int | None = None,
-    method: str = "kelfi",
+    method: str = "likelihood",
     *,
     parameters: ArrayLike | None = None,
     outputs: ArrayLike | None = None,
-    rounds: int = 1,
+    rounds: int | str = "auto",
     more: int = 0,
     design: str = "halton",
     proposal: Any = None,
@@ -89,13 +89,14 @@ def infer(
         prior: a `kb.Prior`, or a dict of distributions or bounds by name.
         observed: what was observed, in the shape of what a simulation returns: a dict of numbers for one that returns dicts.
         simulations: runs in all; 500 unless given. Those in the store count.
-        method: "kelfi" (kernel means likelihood; Hsu 2019, chapter 4), "dme" (deconditional; 5.9.3), "kbr" (kernel Bayes'
+        method: "likelihood" (learned by `kb.ConditionalDensity`), "kelfi" (kernel means likelihood; Hsu 2019, chapter 4), "dme" (deconditional; 5.9.3), "kbr" (kernel Bayes'
             rule), "k-abc", "k2-abc", "rejection"; and those that choose where to simulate, "mcmc-abc", "smc-abc",
             "synthetic", "adaptive-synthetic", "gps-abc".
         parameters, outputs: simulations made elsewhere, (m, d) and (m, ...), in place of a simulator. Data frames and dicts
             are read by the names of their columns.
         rounds: split the runs over so many rounds, each but the first drawn about the posterior so far: more accurate where
-            the posterior is much narrower than the prior, but good for this one observation only.
+            the posterior is much narrower than the prior, but good for this one observation only. "auto" takes about four for
+            method "likelihood", one for less than 80 runs and for other methods, and stops when a round changes nothing.
         more: so many runs more than there are in the store.
         design: how the parameters of the first round follow the prior: "halton", "sobol" or "random".
         proposal: another `kb.Prior` over the same parameters to simulate from; the posterior is still that of `prior`.
@@ -147,16 +148,34 @@ def infer(
         return _result(_Answer(question.infer(problem), problem, runs, rng), method, simulator, options)
     if simulator is None:
         raise ValueError("infer needs a simulator, or parameters and outputs of runs made elsewhere")
-    rounds, more = _check.count(rounds, "rounds"), _check.count(more, "more", at_least=0)
+    more = _check.count(more, "more", at_least=0)
     if more and simulations is not None:
         raise ValueError("pass simulations (runs in all) or more (runs in addition), not both")
-    if method in SEEKING and (rounds > 1 or proposal is not None):
+    if method in SEEKING and (rounds not in (1, "auto") or proposal is not None):
         raise ValueError(f"method {method!r} chooses where to simulate: rounds and proposal are for the others")
     start = _Start(prior, proposal, design)
     campaign = Campaign(simulator, prior, _seed(random_state), options)
     simulations = 500 if simulations is None else simulations
     total = campaign.known() + more if more else _check.count(simulations, "simulations")
-    return _result(_simulated(question, campaign, start, total, rounds, more > 0), method, simulator, options)
+    budget = _budget(rounds, total, more > 0, method)
+    return _result(_simulated(question, campaign, start, budget), method, simulator, options)
+
+
+class _Budget(NamedTuple):
+    """Runs in all, over how many rounds, whether to add to a store, and whether to stop when nothing changes."""
+
+    total: int
+    rounds: int
+    adding: bool
+    stop: bool
+
+
+def _budget(rounds: int | str, total: int, adding: bool, method: str) -> _Budget:
+    if rounds != "auto":
+        return _Budget(total, _check.count(rounds, "rounds"), adding, False)
+    if method != "likelihood":
+        return _Budget(total, 1, adding, False)
+    return _Budget(total, 2 if adding else usual_rounds(total), adding, True)
 
 
 class _Question(NamedTuple):
@@ -215,9 +234,7 @@ class _Start:
         return drawn
 
 
-def _simulated(
-    question: _Question, campaign: Campaign, start: _Start, total: int, rounds: int, adding: bool
-) -> _Answer:
+def _simulated(question: _Question, campaign: Campaign, start: _Start, budget: _Budget) -> _Answer:
     """Runs of a simulator and what they tell: where a method asks for them, or round by round."""
     rng = np.random.default_rng(campaign.seed)
 
@@ -225,7 +242,7 @@ def _simulated(
         return question.pose(runs, rng)
 
     if question.method in SEEKING:
-        return _Answer(*campaign.seek(pose, question.infer, total), rng)
+        return _Answer(*campaign.seek(pose, question.infer, budget.total), rng)
 
     def learn(runs: Runs, starts: Array, power: float) -> tuple[Inference, Problem]:
         problem = pose(runs)
@@ -237,7 +254,7 @@ def _simulated(
     def rows(begin: int, end: int) -> Array:
         return start.rows(begin, end, campaign.seed)
 
-    found, problem, runs, followed = campaign.in_rounds(rows, learn, total, rounds, adding)
+    found, problem, runs, followed = campaign.in_rounds(rows, learn, *budget)
     found.details["first_round"] = followed if start.proposal is None else 0
     if start.proposal is not None:
         found.problems += _narrow(start.proposal, question.prior, found)
@@ -272,11 +289,11 @@ def _near(word: str) -> str | None:
     return _ELSEWHERE.get(word) or next(iter(difflib.get_close_matches(word, arguments, n=1, cutoff=0.7)), None)
 
 
-def _refuse_runs(method: str, simulations: Any, rounds: int, more: int, proposal: Any, options: dict[str, Any]) -> None:
+def _refuse_runs(method: str, simulations: Any, rounds: Any, more: int, proposal: Any, options: dict[str, Any]) -> None:
     if method in SEEKING:
         raise ValueError(f"method {method!r} chooses where to simulate and needs the simulator itself")
     given = [name for name in ("executor", "store", "timeout", "max_seconds") if options[name] is not None]
-    given += ["simulations"] * (simulations is not None) + ["rounds"] * (rounds != 1) + ["more"] * (more != 0)
+    given += ["simulations"] * (simulations is not None) + ["rounds"] * (rounds not in (1, "auto")) + ["more"] * (more != 0)
     given += ["proposal"] * (proposal is not None) + [n for n in ("vectorised", "retry_failed") if options[n]]
     if given:
         raise ValueError(f"{', '.join(given)} are for a simulator; with parameters and outputs nothing is run")

@@ -176,11 +176,19 @@ def posterior(
         logs = power * likelihood.log(prior.from_gaussian(z), observed)
         return WeightedPoints(z, np.exp(logs - logs.max()), Gaussian(float(median_lengthscale(z)))), {}
     target = Target(latent, lambda z: likelihood.log(prior.from_gaussian(z), observed))
-    pooled = isinstance(likelihood, Likelihood) and prior is likelihood.prior
+    pooled = isinstance(likelihood, Likelihood) and _same(prior, likelihood.prior)
     start = likelihood.start(observed) if pooled else target.drawn(FIRST, rng)
     found = temper(target, start, rng, particles, power)
     law = ParticlePosterior(likelihood, prior, observed, found.population, found.log_evidence, seed)
     return law, {"log_evidence": found.log_evidence, "powers": found.powers, "acceptance": found.acceptance}
+
+
+def _same(prior: Prior, other: Prior) -> bool:
+    """Whether two priors are one, be it read from a file."""
+    if prior is other or prior.names != other.names:
+        return prior is other
+    z = np.linspace(-2.0, 2.0, 9)[:, None] * np.ones(prior.dimension)
+    return bool(np.array_equal(prior.from_gaussian(z), other.from_gaussian(z)))
 
 
 # -------------------------------------------------------------------------------------------- what to say
