@@ -257,11 +257,11 @@ def test_default_choices_are_close_to_the_best_on_a_grid():
 
     grid = [scores(kernel=kb.Gaussian(f * scale), reg=reg) for f in (0.25, 0.5, 1.0, 2.0) for reg in (1e-5, 1e-4, 1e-3)]
     best_crps, best_mse = np.min(grid, axis=0)
-    default = scores()
-    assert default[0] < 1.05 * best_crps
-    assert default[1] < 1.15 * best_mse
-    assert scores(target_kernel=kb.Linear())[1] < 1.05 * best_mse
-    assert scores(learn="validation")[0] < 1.15 * best_crps
+    one_factor = scores(ard=False)
+    assert one_factor[0] < 1.05 * best_crps
+    assert one_factor[1] < 1.15 * best_mse
+    assert scores(target_kernel=kb.Linear(), ard=False)[1] < 1.05 * best_mse
+    assert scores(learn="validation", ard=False)[0] < 1.15 * best_crps
 
 
 def test_separate_lengthscales_pay_where_half_of_the_columns_do_not_matter():
@@ -273,6 +273,16 @@ def test_separate_lengthscales_pay_where_half_of_the_columns_do_not_matter():
         for ard in (True, False)
     )
     assert separate < 0.9 * shared
+
+
+def test_lengthscales_of_their_own_want_ten_pairs_for_each_column():
+    X, y = make_friedman1(60, n_features=6, noise=1.0, random_state=0)
+    for n, settings, each in ((60, {}, True), (59, {}, False), (59, {"ard": True}, True), (60, {"ard": False}, False)):
+        model = kb.ConditionalEmbedding(random_state=0, **settings).fit(X[:n], y[:n])
+        factors = model.kernel_.lengthscale / kb.median_lengthscale(X[:n], per_column=True)
+        assert (np.ptp(factors) > 0.01) == each
+    with pytest.raises(ValueError, match='ard must be True, False or "auto"'):
+        kb.ConditionalEmbedding(ard="each").fit(X, y)
 
 
 @pytest.mark.parametrize("frequency", [10, 120])
