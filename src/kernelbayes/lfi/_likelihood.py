@@ -33,8 +33,8 @@ from ._tempering import FIRST, PARTICLES, Population, Target, temper
 _POOL = 20_000
 # A posterior is flagged where more of a statistic's variance than this is ignorance of the regressions, ...
 _IGNORANT = 0.2
-# ... and where the observation is less probable than all but this share of the simulations, of so many.
-_UNLIKE, _JUDGES, _PRIOR_DRAWS = 0.01, 300, 1000
+# ... and where the observation is less probable than all but this share of so many simulations, by so many draws of the prior.
+_UNLIKE, _JUDGES, _PRIOR_DRAWS = 0.01, 100, 400
 # Draws that ignorance is averaged over.
 _LOOKS = 500
 
