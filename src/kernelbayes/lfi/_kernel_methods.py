@@ -49,6 +49,7 @@ def kernel_abc(
         _median_kernel(comparison.left) if median else None,
         reg=1e-4 if reg is None and median else reg,
         intercept=not median,
+        ard=False,
         random_state=int(problem.rng.integers(2**31)),
     ).fit(comparison.left, problem.Z, problem.groups())
     with warnings.catch_warnings(record=True) as caught:
