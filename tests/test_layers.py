@@ -53,6 +53,7 @@ PEERS = {
     ("bayes", "conditional"): "a prior is pushed through a conditional embedding",
     ("bayes", "density_ratio"): "importance weights are a density ratio",
     ("lfi", "bayes"): "kernel Bayes' rule is one of the methods",
+    ("lfi", "densities"): "a likelihood is a density learned from simulations",
     ("lfi", "conditional"): "so is a conditional embedding",
     ("regression", "conditional"): "a deconditional embedding is the inverse of one",
     ("cli", "demos"): "`kernelbayes demo` runs them",

@@ -169,7 +169,7 @@ def test_gain_by_refitting():
 
 def infer(theta, x, y, **settings):
     prior = kb.Prior({f"a{j}": stats.norm() for j in range(theta.shape[1])})
-    return kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=0, **settings)
+    return kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method="kelfi", random_state=0, **settings)
 
 
 @pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
@@ -197,7 +197,7 @@ def test_two_modes_are_left_alone():
     prior = kb.Prior(mu=(-3, 3))
     theta = prior.design(300, random_state=0)
     x = theta**2 + 0.1 * np.random.default_rng(0).normal(size=theta.shape)
-    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[2.0], random_state=0)
+    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[2.0], method="kelfi", random_state=0)
     assert not found.settings["adjust"]
     assert (np.abs(np.abs(found.sample(500, random_state=0)) - np.sqrt(2)) < 0.3).mean() > 0.9
 
@@ -230,13 +230,22 @@ def test_what_cannot_be_adjusted_is_refused():
     theta = np.random.default_rng(0).integers(0, 10, (60, 1)).astype(float)
     whole = {"parameters": theta, "outputs": theta + 0.1, "prior": kb.Prior(k=stats.randint(0, 10)), "observed": [3.1]}
     with pytest.raises(ValueError, match="adjust=True is not possible: a parameter is a whole number"):
-        kb.infer(**whole, adjust=True)
+        kb.infer(**whole, method="kelfi", adjust=True)
     raw = np.random.default_rng(0).normal(size=(60, 40))
     with pytest.raises(ValueError, match="adjust=True is not possible: all outputs are compared on one scale"):
-        kb.infer(parameters=raw[:, :1], outputs=raw, prior=kb.Prior(a=stats.norm()), observed=raw[0], adjust=True)
+        kb.infer(
+            parameters=raw[:, :1],
+            outputs=raw,
+            prior=kb.Prior(a=stats.norm()),
+            observed=raw[0],
+            method="kelfi",
+            adjust=True,
+        )
     sampled = kb.Prior(sampler=lambda n, rng: rng.normal(size=(n, 1)), names=["a"])
     with pytest.raises(ValueError, match="adjust=True is not possible: the prior can only be sampled"):
-        kb.infer(parameters=raw[:, :1], outputs=raw[:, :2], prior=sampled, observed=[0.0, 0.0], adjust=True)
+        kb.infer(
+            parameters=raw[:, :1], outputs=raw[:, :2], prior=sampled, observed=[0.0, 0.0], method="kelfi", adjust=True
+        )
 
 
 @pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
@@ -251,7 +260,7 @@ def test_humps_are_left_alone_however_narrow(width):
 
     found = kb.infer(
         simulator, prior, [1.0, 1.0], simulations=500, proposal=kb.Prior(proposal), pass_dict=False, random_state=0,
-        progress=False,
+        progress=False, method="kelfi",
     )  # fmt: skip
     assert not found.details["adjusted"]
 

@@ -71,7 +71,7 @@ def test_a_long_tail_needs_no_logarithm():
                 warnings.simplefilter("ignore", kb.PosteriorWarning)
                 found = kb.infer(
                     parameters=theta, outputs=x, prior=prior, observed=y, epsilon_kernel=GaussianEpsilon(ranks=ranks),
-                    random_state=seed,
+                    method="kelfi", random_state=seed,
                 )  # fmt: skip
             draws = prior.to_gaussian(found.sample(1000, random_state=0))
             errors.append(float(abs(draws.mean() - truth.mean()) / truth.std()))

@@ -678,6 +678,7 @@ def infer_settings(reg=NUMBER, lengthscale=NUMBER, n=COUNT, level=SHARE, q=SHARE
         observed=0.0,
         parameters=GOOD,
         outputs=GOOD.sum(1),
+        method="kelfi",
         learn=None,
         epsilon=0.5,
         lengthscale=lengthscale,

@@ -57,9 +57,9 @@ from ..learning._mediated import MediatedParameters
 from ..learning._networks import MLP, ConvNet, Standardised
 from ..learning._sparse import SparseParameters
 from ..lfi import Calibration, EpsilonKernel, ParameterPosterior, PredictiveCheck, Prior
+from ..lfi._again import Section
 from ..lfi._blocks import Block, Correlated, Scalar
 from ..lfi._epsilon import SpatioTemporalEpsilon
-from ..lfi._again import Section
 from ..lfi._law import KernelMeansPosterior, Law, Moved, WeightedPoints
 from ..lfi._likelihood import Likelihood
 from ..lfi._particles import ParticlePosterior
@@ -379,6 +379,7 @@ _PLAIN: dict[type, Fields] = {
         "_floor": Real,
     },
     Moved: {"law": Law, "start": Numbers, "end": Numbers, "stretch": Numbers},
+    Section: {"likelihood": Likelihood | Section},
     Likelihood: {"prior": Prior, "density": ConditionalDensity, "statistics": Chosen | Components},
     ParticlePosterior: {
         "likelihood": Likelihood | Section,

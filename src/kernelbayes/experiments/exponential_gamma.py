@@ -7,7 +7,7 @@ them.
 
 | column | what it is |
 |---|---|
-| KELFI | `kb.infer(...)` as it comes: scales learned by scoring posteriors of simulations near the observation |
+| KELFI | `method="kelfi"` as it comes: scales learned by scoring posteriors of simulations near the observation |
 | KELFI, marginal | `learn="marginal"`: (4.5) maximised by a search from the library's first guess, as the library does it |
 | KELFI, global | the maximum of (4.5) over a grid of epsilon and beta with lambda = 1e-3 beta, as in figure 4.1 |
 | DME | `method="dme"`: Algorithm 4 |

@@ -8,7 +8,7 @@ simulations are made.
 
 | row | what it is |
 |---|---|
-| KELFI | `kb.infer(...)` as it comes, 2,500 simulations |
+| KELFI | `method="kelfi"` as it comes, 2,500 simulations |
 | KELFI, marginal | `learn="marginal"` with statistics in units of the pilot: (4.5), lambda = 1e-3 beta; 2,500 |
 | DME | `method="dme"`, 2,000 of them |
 | KBR | median distances, regularisers 1e-4, 2,500 |

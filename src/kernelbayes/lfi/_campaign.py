@@ -15,7 +15,7 @@ from .._warning import warn_user
 from ..simulation import Runs, SimulationError, SimulationWarning, open_runs
 from ..simulation._simulate import running, settled_seed, simulated
 from ._prior import Prior
-from ._problem import Inference, Problem
+from ._problem import FEWEST, Inference, Problem
 from ._search import Search, judge
 
 # To what powers the first rounds take the likelihood to propose parameters, where there are enough rounds for it.
@@ -26,8 +26,6 @@ _PER_ROUND, _USUAL_ROUNDS, _LARGE_ROUND, _MOST_ROUNDS = 40, 4, 500, 8
 _SAME = 0.1
 # A larger share of failed runs is the end of it.
 _MOST_FAILED = 0.5
-# Fewer are nothing to learn from.
-_FEWEST = 10
 
 
 def usual_rounds(total: int) -> int:
@@ -45,9 +43,7 @@ def _settled(now: Inference, before: Inference) -> bool:
     """Whether two posteriors are the same."""
     (mean, covariance), (mean_before, covariance_before) = now.law.moments(), before.law.moments()
     std, std_before = np.sqrt(np.diag(covariance)), np.sqrt(np.diag(covariance_before))
-    return bool(
-        (np.abs(mean - mean_before) < _SAME * std).all() and (np.abs(np.log(std / std_before)) < _SAME).all()
-    )
+    return bool((np.abs(mean - mean_before) < _SAME * std).all() and (np.abs(np.log(std / std_before)) < _SAME).all())
 
 
 class Campaign:
@@ -220,7 +216,7 @@ class Campaign:
             followed = len(rows) if followed == len(kept) else followed
         # of several rounds that are in the store already, the later ones count as one
         runs, starts = self.run(rows), [followed if more else len(rows)]
-        self._refuse_few(runs, _FEWEST, total)
+        self._refuse_few(runs, FEWEST, total)
         sizes = np.diff(edges.round().astype(int))
         found, problem = learn(runs, np.array(starts), _power(0, len(edges)))
         followed = int((runs.index < (followed if more else len(rows))).sum())

@@ -22,7 +22,7 @@ from scipy.special import ndtr, ndtri
 
 from .. import _check
 from .._linalg import cholesky, solve, solve_lower
-from .._typing import Array, ArrayLike
+from .._typing import Array
 from .._warning import warn_user
 from ..kernels import Gaussian, Kernel, check_kernel
 from ..kernels._stationary import squared_distances
@@ -107,7 +107,7 @@ class GaussianEpsilon(EpsilonKernel):
         units = spreads(X) if self.standardise else np.ones(X.shape[1])
         flat = units == 0
         if flat.any():
-            _explain_constant(X, y, flat, names)
+            explain_constant(X, y, flat, names)
             if flat.all():
                 raise ValueError("outputs are the same number in every simulation; there is nothing to learn from")
             X, y, units = X[:, ~flat], y[~flat], units[~flat]
@@ -160,9 +160,10 @@ def normal_scores(X: Array, y: Array) -> tuple[Array, Array]:
     return out, at
 
 
-def _explain_constant(X: Array, y: Array, flat: Array, names: tuple[str, ...]) -> None:
+def explain_constant(X: Array, y: Array, flat: Array, names: tuple[str, ...]) -> None:
+    """Warn of those outputs (p,) of simulations (m, p) that never vary, whatever was observed (..., p)."""
     constant = [n for n, gone in zip(names, flat, strict=True) if gone]
-    differs = (X[0] != y)[flat].any()
+    differs = (X[0] != y)[..., flat].any()
     text = f"the outputs {', '.join(constant)} are the same in every simulation and are left out"
     if differs:
         text += "; the observation has another value there, which no simulation reproduces"

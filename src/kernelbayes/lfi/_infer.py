@@ -228,7 +228,7 @@ class _Start:
     def rows(self, begin: int, end: int, seed: int) -> Array:
         """Some rows of the design."""
         drawn = self.source.design(end - begin, self.design, start=begin, random_state=seed)
-        if self.proposal is not None and not self.prior.contains(drawn).all():
+        if self.proposal is not None and len(drawn) and not self.prior.contains(drawn).all():
             row = drawn[int((~self.prior.contains(drawn)).argmax())]
             raise ValueError(f"proposal draws parameters outside the support of the prior, such as {row}")
         return drawn
@@ -293,7 +293,9 @@ def _refuse_runs(method: str, simulations: Any, rounds: Any, more: int, proposal
     if method in SEEKING:
         raise ValueError(f"method {method!r} chooses where to simulate and needs the simulator itself")
     given = [name for name in ("executor", "store", "timeout", "max_seconds") if options[name] is not None]
-    given += ["simulations"] * (simulations is not None) + ["rounds"] * (rounds not in (1, "auto")) + ["more"] * (more != 0)
+    given += (
+        ["simulations"] * (simulations is not None) + ["rounds"] * (rounds not in (1, "auto")) + ["more"] * (more != 0)
+    )
     given += ["proposal"] * (proposal is not None) + [n for n in ("vectorised", "retry_failed") if options[n]]
     if given:
         raise ValueError(f"{', '.join(given)} are for a simulator; with parameters and outputs nothing is run")

@@ -229,10 +229,7 @@ def fit(
     learn = _check.option(learn, "learn", ("posterior", "marginal", None))
     adjust = _check.option(adjust, "adjust", (None, True, False))
     Z, prior = problem.Z, problem.prior
-    if len(Z) < 10:
-        raise ValueError(
-            f"there are {len(Z)} simulations, rows of parameters and outputs; at least 10 are needed to learn from"
-        )
+    problem.refuse_few()
     comparison = problem.compare(epsilon_kernel)
     if (refused := _no_adjustment(prior, comparison)) and adjust:
         raise ValueError(f"adjust=True is not possible: {refused}")

@@ -22,9 +22,10 @@ from .._typing import Array
 from ..densities import ConditionalDensity
 from ..features import Recipe
 from ..kernels import Gaussian, median_lengthscale
+from ._epsilon import explain_constant
 from ._law import Law, WeightedPoints
 from ._particles import LogLikelihood, ParticlePosterior
-from ._prior import Prior
+from ._prior import Prior, even_coordinates
 from ._problem import Inference, Problem
 from ._statistics import Chosen, Components, make_statistics
 from ._tempering import FIRST, PARTICLES, Population, Target, temper
@@ -62,8 +63,8 @@ class Likelihood:
 
     @functools.cached_property
     def _pool_cache(self) -> tuple[Array, LikelihoodAt]:
-        """Coordinates of draws of the prior, and the likelihood there: where particles start, whatever is observed."""
-        z = self.prior.coordinates(FIRST, np.random.default_rng(0), placed=False)
+        """Coordinates that fill the prior, and the likelihood there: where particles start, whatever is observed."""
+        z = even_coordinates(self.prior, FIRST)
         return z, self.at(self.prior.from_gaussian(z))
 
     def start(self, observed: Array) -> Population:
@@ -78,7 +79,6 @@ class Likelihood:
         """Logarithm (t,) of the probability of each of some observations (t, p) under the prior, by a few draws of it."""
         there = self._pool_cache[1].few(draws)
         return np.array([logsumexp(there.log(y[None])) for y in observed]) - np.log(draws)
-
 
     def judged(self, problem: Problem, missing: Array) -> Array:
         """The same (t,) of some simulations of the first round, without those statistics (p,) that are missing.
@@ -141,6 +141,9 @@ def likelihood(
     """
     parts = {"target_transform": target_transform, "scale": scale, "dependence": dependence, "shape": shape}
     learned = learn(problem, reduce, features=features, **parts)
+    if problem.power == 1.0 and isinstance(learned.statistics, Chosen) and not learned.statistics.kept.all():
+        X = problem.outputs.reshape(len(problem.outputs), -1)
+        explain_constant(X, problem.observed.reshape(-1, X.shape[1]), ~learned.statistics.kept, problem.statistics)
     found = conclude(learned, problem, int(problem.rng.integers(2**31)), particles)
     found.settings = {"particles": particles, "features": features, "reduce": reduce, **parts}
     return found
@@ -149,6 +152,7 @@ def likelihood(
 def learn(problem: Problem, reduce: bool | None = None, **settings: Any) -> Likelihood:
     """The likelihood that simulations tell."""
     reduce = _check.option(reduce, "reduce", (None, True, False))
+    problem.refuse_few()
     X = problem.outputs.reshape(len(problem.outputs), -1)
     statistics = make_statistics(X, reduce)
     density = ConditionalDensity(random_state=int(problem.rng.integers(2**31)), **settings)

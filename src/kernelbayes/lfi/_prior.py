@@ -135,7 +135,7 @@ class Prior:
             if isinstance(block, Drawn):
                 out.append(block.rows(start, start + n, seed) if n else columns)
             else:
-                out.append(_placed(block, columns))
+                out.append(block.from_gaussian(_stretched(block, columns)))
             left += block.width
         return np.concatenate(out, axis=1)
 
@@ -396,10 +396,18 @@ def _pool(block: Block, n: int, rng: np.random.Generator) -> Array:
     return _draws(block, n, rng)
 
 
-def _placed(block: Block, z: Array) -> Array:
-    """Standard normal coordinates of a design, as parameters; a mixture has its components in turn."""
+def even_coordinates(prior: Prior, n: int) -> Array:
+    """Gaussian coordinates (n, d) that fill a prior evenly, of whole numbers anywhere in their steps."""
+    if prior.latent is None:
+        return prior.coordinates(n, np.random.default_rng(0))
+    z = _sequence("halton", prior.dimension, 0, n, 0)
+    return np.concatenate([_stretched(block, part) for block, part in prior._parts(z)], axis=1)
+
+
+def _stretched(block: Block, z: Array) -> Array:
+    """Standard normal coordinates of a design, as those of a block; a mixture has its components in turn."""
     if not isinstance(block, Blend):
-        return block.from_gaussian(z)
+        return z
     assert isinstance(block.latent, Mixture)
     weights, components = normals(block.latent)
     # the first column also decides on the component, and is stretched to fill it: a design stays even
@@ -411,7 +419,7 @@ def _placed(block: Block, z: Array) -> Array:
     out = np.empty_like(z)
     for k, component in enumerate(components):
         out[which == k] = component.transform(z[which == k])
-    return block.from_gaussian(out)
+    return out
 
 
 def _sequence(kind: str, d: int, start: int, stop: int, seed: int) -> Array:

@@ -15,6 +15,9 @@ from ._epsilon import Comparison, EpsilonKernel, read_epsilon_kernel
 from ._law import Law
 from ._prior import Prior
 
+# Fewer simulations are nothing to learn from.
+FEWEST = 10
+
 
 @dataclasses.dataclass(eq=False)
 class Problem:
@@ -87,6 +90,14 @@ class Problem:
                 return None
             rows = np.concatenate([rows, flat], axis=1)
         return equal_rows(rows)
+
+    def refuse_few(self) -> None:
+        """Methods that learn scales need some simulations to learn from."""
+        if len(self.theta) < FEWEST:
+            raise ValueError(
+                f"there are {len(self.theta)} simulations, rows of parameters and outputs; at least {FEWEST} are needed to "
+                "learn from"
+            )
 
     @property
     def Z(self) -> Array:

@@ -8,7 +8,7 @@ the NMSE, 100 % for the prior.
 
 | column | what it is |
 |---|---|
-| KELFI | `kb.infer(...)` as it comes |
+| KELFI | `method="kelfi"` as it comes |
 | KELFI, marginal | `learn="marginal"`: one epsilon and one lengthscale by maximising (4.5), lambda = 1e-3 beta |
 | DME | `method="dme"` as it comes |
 | KBR | median distances, regularisers 1e-4; from the posterior mode |
