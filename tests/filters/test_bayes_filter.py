@@ -143,6 +143,25 @@ def test_a_missing_observation_leaves_the_prediction(rule, data):
     np.testing.assert_array_equal(model.filter(as_list).weights, track.weights)
 
 
+@pytest.mark.parametrize("normalise", ["divide", "prior"])
+@pytest.mark.parametrize("rule", ["iw", "kbr", "dmo", "subspace"])
+def test_beyond_what_was_seen_the_mean_does_not_run_away(rule, normalise):
+    """A log of one half of a room, and a walk through the other half with gaps in the readings."""
+    rng = np.random.default_rng(0)
+
+    def walk(steps, low):
+        push, x = rng.choice([-0.15, 0.15], (steps, 1)), np.zeros((steps, 1))
+        for t in range(1, steps):
+            x[t] = np.clip(x[t - 1] + push[t] + 0.02 * rng.normal(), low, low + 1.5)
+        return x + 0.1 * rng.normal(size=x.shape), x, push
+
+    (X, Z, U), (Xt, _, Ut) = walk(150, -1.5), walk(200, 0.0)
+    Xt[np.arange(200) // 10 % 2 == 1] = np.nan
+    model = kb.KernelBayesFilter(rule, latent_kernel=kb.Gaussian(0.4), normalise=normalise, tune=0, random_state=0)
+    for track in (model.fit(X, Z, U).filter(Xt, Ut), model.smooth(Xt, Ut)):
+        assert np.abs(track.mean()).max() < 4.5  # off by no more than the room is wide
+
+
 def test_smoother_is_bayes_rule_with_the_product_of_both_predictions(data):
     X, Z, Xt, _ = data
     wanted = oracle.two_filter_smoother(*grams(X, Xt, Z), ETA, STEP_REG, REGS["iw"])

@@ -50,22 +50,24 @@ def test_scores_of_counts_and_beyond_the_sample():
     assert high == pytest.approx(scores.max() + 3.0)
 
 
-def rate_case(seed):
+def rate_case(seed, rate):
     """Mean waiting times, over orders of magnitude, and the exact posterior of the rate."""
     rng = np.random.default_rng([seed, 15])
     prior = kb.Prior(rate=stats.gamma(0.1, scale=10.0))
     theta = prior.design(300, random_state=seed)
     x = rng.standard_exponential((300, 15)).mean(1)[:, None] / theta
-    y = rng.standard_exponential(15).mean() / 0.1
+    y = rng.standard_exponential(15).mean() / rate
     return prior, theta, x, [y], stats.gamma(15.1, scale=1.0 / (0.1 + 15 * y))
 
 
 def test_a_long_tail_needs_no_logarithm():
-    """Means are off by about 0.7 exact standard deviations without ranks, and by about 0.3 with them."""
+    """Of short waits, beside which others are very long, means are off by about 1.4 exact standard deviations without ranks
+    and by 0.2 with them.
+    """
     off = {None: [], False: []}
     for seed in range(6):
-        prior, theta, x, y, exact = rate_case(seed)
-        truth = prior.to_gaussian(exact.rvs((4000, 1), random_state=0))
+        prior, theta, x, y, exact = rate_case(seed, 3.0)
+        truth = prior.to_gaussian(exact.ppf((np.arange(400) + 0.5) / 400)[:, None])
         for ranks, errors in off.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", kb.PosteriorWarning)
@@ -75,8 +77,8 @@ def test_a_long_tail_needs_no_logarithm():
                 )  # fmt: skip
             draws = prior.to_gaussian(found.sample(1000, random_state=0))
             errors.append(float(abs(draws.mean() - truth.mean()) / truth.std()))
-    assert np.median(off[None]) < 0.45
-    assert np.median(off[None]) < 0.75 * np.median(off[False])
+    assert np.mean(off[None]) < 0.45
+    assert np.mean(off[None]) < 0.4 * np.mean(off[False])
 
 
 def test_normal_statistics_are_compared_as_before():
