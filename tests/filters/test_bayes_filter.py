@@ -226,7 +226,7 @@ def linear(steps, rng):
 
 
 def test_approaches_the_kalman_filter_and_smoother_as_n_grows(capsys):
-    """Distance of means, and of standard deviations, from the Kalman filter's, in its standard deviations: the median of five.
+    """Distance of means, and of standard deviations, from the Kalman filter's, in its standard deviations: medians of five.
 
     Where the state lies within 1.75 of its standard deviations: a log of 100 rows holds next to none beyond, and a filter
     that is learned from examples does not extrapolate.
