@@ -226,7 +226,7 @@ def linear(steps, rng):
 
 
 def test_approaches_the_kalman_filter_and_smoother_as_n_grows(capsys):
-    """Distance of means, and of standard deviations, from the Kalman filter's, in its standard deviations.
+    """Distance of means, and of standard deviations, from the Kalman filter's, in its standard deviations: medians of five.
 
     Where the state lies within 1.75 of its standard deviations: a log of 100 rows holds next to none beyond, and a filter
     that is learned from examples does not extrapolate.
@@ -234,7 +234,7 @@ def test_approaches_the_kalman_filter_and_smoother_as_n_grows(capsys):
     table = []
     for n in (100, 900):
         rows = []
-        for seed in range(3):
+        for seed in range(5):
             rng = np.random.default_rng(seed)
             y, x = linear(n, rng)
             new, truth = linear(300, rng)
@@ -251,7 +251,7 @@ def test_approaches_the_kalman_filter_and_smoother_as_n_grows(capsys):
                     track.score(truth).coverage[0],
                 )
             )
-        table.append(np.mean(rows, axis=0))
+        table.append(np.median(rows, axis=0))
     with capsys.disabled():
         print("\n    n   mean     sd  smooth  smooth/filter  coverage")
         for n, row in zip((100, 900), table, strict=True):
