@@ -89,14 +89,14 @@ def infer(
         prior: a `kb.Prior`, or a dict of distributions or bounds by name.
         observed: what was observed, in the shape of what a simulation returns: a dict of numbers for one that returns dicts.
         simulations: runs in all; 500 unless given. Those in the store count.
-        method: "likelihood" (learned by `kb.ConditionalDensity`), "kelfi" (kernel means likelihood; Hsu 2019, chapter 4), "dme" (deconditional; 5.9.3), "kbr" (kernel Bayes'
-            rule), "k-abc", "k2-abc", "rejection"; and those that choose where to simulate, "mcmc-abc", "smc-abc",
+        method: "likelihood" (learned by `kb.ConditionalDensity`), "kelfi" (kernel means likelihood; Hsu 2019, chapter 4),
+            "dme" (deconditional; 5.9.3), "kbr" (kernel Bayes' rule), "k-abc", "k2-abc", "rejection"; and those that choose where to simulate, "mcmc-abc", "smc-abc",
             "synthetic", "adaptive-synthetic", "gps-abc".
         parameters, outputs: simulations made elsewhere, (m, d) and (m, ...), in place of a simulator. Data frames and dicts
             are read by the names of their columns.
         rounds: split the runs over so many rounds, each but the first drawn about the posterior so far: more accurate where
-            the posterior is much narrower than the prior, but good for this one observation only. "auto" takes about four for
-            method "likelihood", one for less than 80 runs and for other methods, and stops when a round changes nothing.
+            the posterior is much narrower than the prior, but good for this one observation only. "auto" takes about four
+            for method "likelihood", one for less than 80 runs and for other methods, and stops when a round changes nothing.
         more: so many runs more than there are in the store.
         design: how the parameters of the first round follow the prior: "halton", "sobol" or "random".
         proposal: another `kb.Prior` over the same parameters to simulate from; the posterior is still that of `prior`.
