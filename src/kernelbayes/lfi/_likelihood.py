@@ -1,9 +1,9 @@
 r"""A likelihood learned from simulations, and the posterior under it.
 
 `ConditionalDensity` learns the density p(x | theta) of what a simulator returns. As a function of theta at the observation
-it is the likelihood that nobody could write down. The prior stays exact, and particles follow the posterior (`_tempering.py`).
-Because it is a likelihood, it adds up over independent observations, serves any other observation and prior, does without
-statistics that are missing, and does not ask what the simulated parameters were drawn from.
+it is the likelihood that nobody could write down. The prior stays exact, and particles follow the posterior
+(`_tempering.py`). Because it is a likelihood, it adds up over independent observations, serves any other observation and
+prior, does without statistics that are missing, and does not ask what the simulated parameters were drawn from.
 
 What the regressions do not know of their own mean is part of the density's variance, so that the posterior knows what the
 likelihood does not know; where that is much of it, the posterior says so.
@@ -211,8 +211,8 @@ def doubt(learned: Likelihood, law: Law, observed: Array, problem: Problem) -> d
     """What can be seen of a posterior's faults from the simulations alone.
 
     `ignorance` is the share of a statistic's variance that is ignorance of its mean, where the posterior is. `p_value` is
-    that of the hypothesis that the simulator made the observation: the share of simulations from the prior that are less probable
-    than it, under the prior and the learned likelihood.
+    that of the hypothesis that the simulator made the observation: the share of simulations from the prior that are less
+    probable than it, under the prior and the learned likelihood.
     """
     draws = law.sample(_LOOKS, np.random.default_rng(0))
     ignorance = float(learned.at(problem.prior.from_gaussian(draws)).ignorance.mean())
