@@ -443,7 +443,7 @@ def adjustment(out: Path) -> None:
     grid = np.stack(np.meshgrid(*sides.T), -1)
     figure, axes = plotting.new_figure(2, (8.0, 3.6))
     for ax, adjust, title in zip(axes, (False, True), ("kernel means posterior", "adjusted"), strict=True):
-        draws = kb.infer(**given, method="kelfi", random_state=0, adjust=adjust).sample(1500, random_state=0)
+        draws = kb.infer(**given, method=kb.lfi.KELFI(adjust=adjust), random_state=0).sample(1500, random_state=0)
         ax.plot(*draws[:, :2].T, ".", color=ACCENT, ms=2.5, alpha=0.5, label="draws")
         ax.contour(*np.moveaxis(grid, -1, 0), exact.pdf(grid), levels=_levels(exact), colors=INK, linewidths=1.3)
         ax.plot([], [], color=INK, lw=1.3, label="exact, 50 and 90 %")

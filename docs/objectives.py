@@ -91,8 +91,8 @@ def errors(case: Case, settings: dict[str, Any], seed: int) -> dict[str, float]:
             outputs=case.x,
             prior=case.prior,
             observed=case.observed,
+            method=kb.lfi.KELFI(**settings),
             random_state=seed,
-            **settings,
         )
     # in Gaussian coordinates: the rate has a long tail, and logarithms suit it
     draws = case.prior.to_gaussian(found.sample(4000, random_state=seed))

@@ -331,7 +331,7 @@ def test_numbers_that_count_columns_are_no_names(pandas, frame):
 
 
 def inferred(**given):
-    settings = dict(prior=PRIOR, method="rejection", epsilon=2.0, random_state=0)
+    settings = dict(prior=PRIOR, method=kb.lfi.Rejection(epsilon=2.0), random_state=0)
     return kb.infer(**{**settings, "parameters": X, "observed": [0.3, -0.5], **given})
 
 

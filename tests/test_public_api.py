@@ -26,7 +26,11 @@ PAGES = {
     "kernelbayes.filters": ("Belief", "TrackDiagnostics", "TrackScore"),
     "kernelbayes.integration": ("MercerExpansion", "SampledSpectrum"),
     "kernelbayes.learning": ("Optimum",),
-    "kernelbayes.lfi": ("EpsilonKernel", "GaussianEpsilon", "IidEpsilon", "MMDEpsilon", "SpatioTemporalEpsilon"),
+    "kernelbayes.lfi": (
+        *("EpsilonKernel", "GaussianEpsilon", "IidEpsilon", "MMDEpsilon", "SpatioTemporalEpsilon"),
+        *("LearnedLikelihood", "KELFI", "DME", "KernelBayes", "KernelABC", "DoubleKernelABC", "Rejection"),
+        *("MarkovABC", "SequentialABC", "SyntheticLikelihood", "AdaptiveSynthetic", "SurrogateABC"),
+    ),
     "kernelbayes.simulation": ("Failure", "StoreError", "StoreReport", "check_store", "repair_store"),
 }
 PUBLIC = {value for name in kernelbayes.__all__ if inspect.isclass(value := getattr(kernelbayes, name))}

@@ -84,7 +84,7 @@ from .kernels._distributions import Mixture, NoClosedFormError
 from .learning import MLP, BoundWarning, ConvNet, LearnedFeatures, learn_features, minimise
 from .lfi import Calibration, ParameterPosterior, PredictiveCheck, Prior, calibrate, infer
 from .regression import DeconditionalEmbedding, SparseRegression, TaskTransformedGP
-from .simulation import Runs, SimulationError, SimulationWarning, open_runs, simulate
+from .simulation import Run, Runs, SimulationError, SimulationWarning, open_runs, simulate
 
 __version__: str
 
@@ -141,6 +141,7 @@ __all__ = [
     "RandomFourier",
     "RationalQuadratic",
     "Recipe",
+    "Run",
     "Runs",
     "SetKernel",
     "SimulationError",

@@ -15,8 +15,7 @@ from pairs import NOISE, normal_pair
 from scipy import stats
 
 import kernelbayes as kb
-from kernelbayes.lfi import _abc
-from kernelbayes.lfi._infer import SEEKING
+from kernelbayes.lfi import METHODS, AdaptiveSynthetic, MarkovABC, SequentialABC, SurrogateABC, SyntheticLikelihood
 from kernelbayes.lfi._prior import Prior
 from kernelbayes.lfi._problem import OutOfBudget, Problem
 from kernelbayes.lfi._surrogate import Surrogate, _learned_scales
@@ -24,6 +23,7 @@ from kernelbayes.lfi._synthetic import decision_error
 from kernelbayes.lfi._walk import autocorrelated_size
 from kernelbayes.simulation import _processes, _store
 
+SEEKING = [name for name, kind in METHODS.items() if kind.seeks]
 # Enough of everything for a check that does not look at numbers.
 QUICK = {"gps-abc": {"steps": 200}}
 
@@ -84,7 +84,7 @@ def conjugate(y, variance):
 def test_markov_chain_has_the_soft_posterior(repeats):
     """Without the prior the mean would be 1.5, without epsilon 1.2; the sd 0.71 and 0.45."""
     problem = a_problem(4000 * repeats, 1.5)
-    found = _abc.markov_chain(problem, epsilon=0.5, standardise=False, repeats=repeats)
+    found = MarkovABC(epsilon=0.5, standardise=False, repeats=repeats).infer(problem)
     mean, cov = moments(problem, found)
     exact_mean, exact_sd = conjugate(1.5, NOISE**2 + 0.5**2)
     np.testing.assert_allclose(mean, exact_mean, atol=0.07)
@@ -97,14 +97,14 @@ def test_epsilon_is_in_units_of_the_spread():
     """Statistics in other units: the same chain."""
     scaled = a_problem(300, 1500.0, simulator=lambda theta, rng: 1000 * noisy(theta, rng))
     plain = a_problem(300, 1.5)
-    a, b = (_abc.markov_chain(p, epsilon=0.3) for p in (scaled, plain))
+    a, b = (MarkovABC(epsilon=0.3).infer(p) for p in (scaled, plain))
     np.testing.assert_allclose(a.law.points, b.law.points, rtol=1e-10)
 
 
 def test_indicator_under_a_prior_that_is_not_normal():
     """Coordinates of a uniform prior: one that forgot their density would pile up at the edges."""
     problem = a_problem(3000, 0.3, Prior(mu=stats.uniform(0, 4)))
-    found = _abc.markov_chain(problem, kernel="indicator", epsilon=0.6, standardise=False)
+    found = MarkovABC(kernel="indicator", epsilon=0.6, standardise=False).infer(problem)
     mean, cov = moments(problem, found)
 
     def log_likelihood(mu):
@@ -118,7 +118,7 @@ def test_indicator_under_a_prior_that_is_not_normal():
 
 def test_populations_have_the_soft_posterior_of_the_last_epsilon():
     problem = a_problem(30000, 1.5)
-    found = _abc.sequential_monte_carlo(problem, particles=1500, epsilon=0.8, standardise=False)
+    found = SequentialABC(particles=1500, epsilon=0.8, standardise=False).infer(problem)
     mean, cov = moments(problem, found)
 
     def log_likelihood(mu):
@@ -150,11 +150,11 @@ def linear_posterior(y, variance):
 @pytest.mark.parametrize(
     ("method", "total", "settings", "variance"),
     [
-        (_abc.markov_chain, 4000, {"epsilon": 0.6}, NOISE**2 + 0.36),
-        (_abc.sequential_monte_carlo, 80000, {"particles": 1600}, NOISE**2),
-        (_abc.synthetic_likelihood, 60000, {"repeats": 30, "epsilon": 0.3}, NOISE**2 + 0.09),
-        (_abc.adaptive_synthetic_likelihood, 60000, {"repeats": 30, "epsilon": 0.3}, NOISE**2 + 0.09),
-        (_abc.surrogate, 150, {"steps": 1500, "epsilon": 0.3}, NOISE**2 + 0.09),
+        (MarkovABC, 4000, {"epsilon": 0.6}, NOISE**2 + 0.36),
+        (SequentialABC, 80000, {"particles": 1600}, NOISE**2),
+        (SyntheticLikelihood, 60000, {"repeats": 30, "epsilon": 0.3}, NOISE**2 + 0.09),
+        (AdaptiveSynthetic, 60000, {"repeats": 30, "epsilon": 0.3}, NOISE**2 + 0.09),
+        (SurrogateABC, 150, {"steps": 1500, "epsilon": 0.3}, NOISE**2 + 0.09),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -163,7 +163,7 @@ def test_linear_normal_posterior(method, total, settings, variance):
     y = np.array([1.2, 0.3, 1.0])
     prior = Prior(mu=stats.multivariate_normal([0.0, 0.0], PRIOR_COV))
     problem = a_problem(total, y, prior, linear)
-    found = method(problem, standardise=False, **settings)
+    found = method(standardise=False, **settings).infer(problem)
     mean, cov = moments(problem, found)
     exact_mean, exact_cov = linear_posterior(y, variance)
     sd = np.sqrt(np.diagonal(exact_cov))
@@ -196,7 +196,7 @@ def test_failed_runs_count_as_unlikely():
         Runs(fragile, 8000),
         False,
     )
-    found = _abc.markov_chain(problem, epsilon=0.5, standardise=False)
+    found = MarkovABC(epsilon=0.5, standardise=False).infer(problem)
     mean, cov = moments(problem, found)
     exact = by_quadrature(
         lambda mu: -((1.5 - mu) ** 2) + np.log(np.where(mu > 2, 1e-300, np.where(mu > 1, 0.5, 1.0))),
@@ -223,9 +223,7 @@ def test_decision_error_is_the_integral_over_thresholds():
 def test_smaller_decision_errors_cost_more_simulations():
     used = []
     for error in (0.4, 0.05):
-        found = _abc.adaptive_synthetic_likelihood(
-            a_problem(10**6, 1.5), error=error, repeats=5, extra=5, steps=150, step=1.0
-        )
+        found = AdaptiveSynthetic(error=error, repeats=5, extra=5, steps=150, step=1.0).infer(a_problem(10**6, 1.5))
         used.append(found.details["simulations"])
     assert used[0] < 1.2 * 5 * 151
     assert used[1] > 1.5 * used[0]
@@ -256,11 +254,11 @@ def test_surrogate_predicts_as_scikit_learn_does():
 def test_surrogate_asks_where_it_matters():
     """Within three standard deviations of the posterior, where half of the prior lies."""
     problem = a_problem(200, 1.5, pilot=15)
-    found = _abc.surrogate(problem, steps=600, standardise=False)
+    found = SurrogateABC(steps=600, standardise=False).infer(problem)
     theta = np.concatenate(problem.run.rows)
     assert 0 < found.details["simulations"] == len(theta) <= 200
     assert (np.abs(theta - 1.2) < 3 * 0.45).mean() > 0.85
-    assert _abc.surrogate(a_problem(400, 1.5), steps=50, most=7).details["simulations"] == 5
+    assert SurrogateABC(steps=50, most=7).infer(a_problem(400, 1.5)).details["simulations"] == 5
 
 
 def test_effective_size_of_an_autoregression():
@@ -274,7 +272,7 @@ def test_effective_size_of_an_autoregression():
 
 
 def test_repeated_places_count_by_how_long_the_chain_stayed():
-    found = _abc.markov_chain(a_problem(200, 1.5), burn=0.0)
+    found = MarkovABC(burn=0.0).infer(a_problem(200, 1.5))
     assert len(found.law.points) < 199
     np.testing.assert_allclose(found.law.weights.sum(), 1.0)
     np.testing.assert_allclose((found.law.weights * 199).round(9) % 1, 0.0)
@@ -289,7 +287,7 @@ def test_same_seed_same_answer_and_never_over_budget(method):
     answers = []
     for _ in range(2):
         problem = a_problem(137, 1.5, pilot=20)
-        found = SEEKING[method](problem, **QUICK.get(method, {}))
+        found = METHODS[method](**QUICK.get(method, {})).infer(problem)
         assert problem.run.left >= 0
         assert sum(map(len, problem.run.rows)) == found.details["simulations"] <= 137
         answers.append(found.law.points)
@@ -304,7 +302,7 @@ def test_a_larger_budget_goes_on_where_a_smaller_one_ended(method, settings):
     rows = []
     for total in (150, 400):
         problem = a_problem(total, 1.5)
-        SEEKING[method](problem, **settings)
+        METHODS[method](**settings).infer(problem)
         rows.append(np.concatenate(problem.run.rows))
     first, more = rows
     assert len(more) > len(first) > 100
@@ -330,7 +328,7 @@ def inferred(simulator, method, simulations, **options):
         warnings.simplefilter("ignore", kb.PosteriorWarning)
         warnings.simplefilter("ignore", kb.SimulationWarning)
         return kb.infer(
-            simulator, prior, observed, simulations, method, random_state=0, **QUICK.get(method, {}), **options
+            simulator, prior, observed, simulations, METHODS[method](**QUICK.get(method, {})), random_state=0, **options
         )
 
 
@@ -348,7 +346,7 @@ def test_from_a_failing_simulator(method):
 @pytest.mark.parametrize("method", ["mcmc-abc", "smc-abc", "gps-abc"])
 def test_a_store_repeats_nothing(method, tmp_path):
     first, second = Counting(), Counting()
-    options = {"store": tmp_path / "runs.sqlite"}
+    options = {"run": kb.Run(store=tmp_path / "runs.sqlite")}
     a = inferred(first, method, 60, **options)
     b = inferred(second, method, 60, **options)
     assert first.calls > 30
@@ -358,11 +356,11 @@ def test_a_store_repeats_nothing(method, tmp_path):
 
 def test_populations_go_on_in_a_store(tmp_path):
     first, second, at_once = Counting(), Counting(), Counting()
-    options = {"store": tmp_path / "runs.sqlite"}
+    options = {"run": kb.Run(store=tmp_path / "runs.sqlite")}
     inferred(first, "smc-abc", 150, **options)
     more = inferred(second, "smc-abc", None, more=450, **options)
     assert (first.calls, second.calls) == (150, 450)
-    whole = inferred(at_once, "smc-abc", 600, store=tmp_path / "other.sqlite")
+    whole = inferred(at_once, "smc-abc", 600, run=kb.Run(store=tmp_path / "other.sqlite"))
     np.testing.assert_array_equal(more.parameters, whole.parameters)
     np.testing.assert_array_equal(more.outputs, whole.outputs)
 
@@ -373,7 +371,7 @@ def test_a_search_opens_its_store_once(tmp_path, monkeypatch, executor):
     really, worker = _store.open_to_write, _processes._Worker
     monkeypatch.setattr(_store, "open_to_write", lambda path: opened.append(path) or really(path))
     monkeypatch.setattr(_processes, "_Worker", lambda *args: started.append(args) or worker(*args))
-    stored = inferred(normal_pair, "mcmc-abc", 80, store=tmp_path / "runs.sqlite", executor=executor)
+    stored = inferred(normal_pair, "mcmc-abc", 80, run=kb.Run(store=tmp_path / "runs.sqlite", executor=executor))
     assert len(stored.parameters) == 80
     assert len(opened) == 1
     assert len(started) == (executor or 0)
@@ -396,12 +394,12 @@ class Watched:
 def test_a_search_that_is_interrupted_has_kept_every_run(tmp_path):
     store = tmp_path / "runs.sqlite"
     with pytest.raises(KeyboardInterrupt):
-        inferred(Watched(store, stop=54), "mcmc-abc", 80, store=store)
+        inferred(Watched(store, stop=54), "mcmc-abc", 80, run=kb.Run(store=store))
     assert len(kb.open_runs(store)) == 54
     with closing(sqlite3.connect(store)) as db:  # it was closed
         assert [db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in ("owners", "claims")] == [0, 0]
-    resumed = inferred(Watched(store, begin=54), "mcmc-abc", 80, store=store)
-    at_once = inferred(normal_pair, "mcmc-abc", 80, store=tmp_path / "other.sqlite")
+    resumed = inferred(Watched(store, begin=54), "mcmc-abc", 80, run=kb.Run(store=store))
+    at_once = inferred(normal_pair, "mcmc-abc", 80, run=kb.Run(store=tmp_path / "other.sqlite"))
     np.testing.assert_array_equal(resumed.outputs, at_once.outputs)
 
 
@@ -413,7 +411,7 @@ def test_two_processes_walk_in_one_store(tmp_path):
         "        handle = os.open(folder + '/calls', os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
         "        os.write(handle, b'x')\n        os.close(handle)\n        return rng.normal(mu, 0.5)\n"
         "    return kb.infer(simulator, kb.Prior(mu=stats.norm(0, 1)), 0.8, 120, 'mcmc-abc', random_state=0,\n"
-        "                    store=folder + '/runs.sqlite').mean()[0]\n"
+        "                    run=kb.Run(store=folder + '/runs.sqlite')).mean()[0]\n"
         "if __name__ == '__main__':\n"
         "    warnings.simplefilter('ignore')\n    print(walk(sys.argv[1]))\n"
     )
@@ -449,29 +447,29 @@ def test_an_output_of_another_shape_is_a_failure_of_that_run():
 
 
 def test_it_says_what_is_wrong():
-    stuck = _abc.markov_chain(a_problem(60, 0.5), epsilon=1e-4, step=1e3, burn=0.0)
+    stuck = MarkovABC(epsilon=1e-4, step=1e3, burn=0.0).infer(a_problem(60, 0.5))
     assert any("never moved" in text or "accepted" in text for text in stuck.problems)
-    short = _abc.synthetic_likelihood(a_problem(60, 0.5))
+    short = SyntheticLikelihood().infer(a_problem(60, 0.5))
     assert any("independent draws" in text for text in short.problems)
-    wide = _abc.sequential_monte_carlo(a_problem(100, 0.5), epsilon=1e-3)
+    wide = SequentialABC(epsilon=1e-3).infer(a_problem(100, 0.5))
     assert any("epsilon = 0.001 was not reached" in text for text in wide.problems)
-    none = _abc.sequential_monte_carlo(a_problem(5, 0.5))
+    none = SequentialABC().infer(a_problem(5, 0.5))
     assert any("before the first population" in text for text in none.problems)
-    unsure = _abc.adaptive_synthetic_likelihood(a_problem(2000, 0.5), error=0.001, repeats=4, most=4)
+    unsure = AdaptiveSynthetic(error=0.001, repeats=4, most=4).infer(a_problem(2000, 0.5))
     assert any("larger error than allowed" in text for text in unsure.problems)
 
 
 def test_what_cannot_work_is_refused():
     with pytest.raises(ValueError, match="epsilon=1e-09 was not reached by any of 50 simulations"):
-        _abc.markov_chain(a_problem(50, 1.5), kernel="indicator", epsilon=1e-9)
+        MarkovABC(kernel="indicator", epsilon=1e-9).infer(a_problem(50, 1.5))
     with pytest.raises(ValueError, match="the chain could not begin"):
-        _abc.synthetic_likelihood(a_problem(9, 1.5))
+        SyntheticLikelihood().infer(a_problem(9, 1.5))
     sampled = Prior(sampler=lambda n, rng: rng.normal(size=(n, 1)))
-    for method in SEEKING.values():
+    for method in (METHODS[name]() for name in SEEKING):
         with pytest.raises(ValueError, match="this prior can only be sampled"):
-            method(a_problem(50, 1.5, sampled))
+            method.infer(a_problem(50, 1.5, sampled))
         with pytest.raises(ValueError, match="needs the simulator itself"):
-            method(a_problem(50, 1.5).without(0))
+            method.infer(a_problem(50, 1.5).without(0))
 
 
 @pytest.mark.parametrize(
@@ -507,12 +505,12 @@ def test_what_cannot_work_is_refused():
 )
 def test_settings_are_refused_by_name(method, setting, value):
     with pytest.raises(ValueError, match=setting):
-        SEEKING[method](a_problem(50, 1.5, pilot=20), **{setting: value})
+        METHODS[method](**{setting: value}).infer(a_problem(50, 1.5, pilot=20))
 
 
 @pytest.mark.parametrize("method", SEEKING)
 def test_settings_can_be_passed_in_again(method):
-    first = SEEKING[method](a_problem(300, 1.5), **QUICK.get(method, {}))
-    again = SEEKING[method](a_problem(300, 1.5), **first.settings)
+    first = METHODS[method](**QUICK.get(method, {})).infer(a_problem(300, 1.5))
+    again = METHODS[method](**first.settings).infer(a_problem(300, 1.5))
     assert again.settings.keys() == first.settings.keys()
     assert all(np.array_equal(again.settings[k], v) for k, v in first.settings.items())

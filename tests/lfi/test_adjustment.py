@@ -169,7 +169,9 @@ def test_gain_by_refitting():
 
 def infer(theta, x, y, **settings):
     prior = kb.Prior({f"a{j}": stats.norm() for j in range(theta.shape[1])})
-    return kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method="kelfi", random_state=0, **settings)
+    return kb.infer(
+        parameters=theta, outputs=x, prior=prior, observed=y, method=kb.lfi.KELFI(**settings), random_state=0
+    )
 
 
 @pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
@@ -230,7 +232,7 @@ def test_what_cannot_be_adjusted_is_refused():
     theta = np.random.default_rng(0).integers(0, 10, (60, 1)).astype(float)
     whole = {"parameters": theta, "outputs": theta + 0.1, "prior": kb.Prior(k=stats.randint(0, 10)), "observed": [3.1]}
     with pytest.raises(ValueError, match="adjust=True is not possible: a parameter is a whole number"):
-        kb.infer(**whole, method="kelfi", adjust=True)
+        kb.infer(**whole, method=kb.lfi.KELFI(adjust=True))
     raw = np.random.default_rng(0).normal(size=(60, 40))
     with pytest.raises(ValueError, match="adjust=True is not possible: all outputs are compared on one scale"):
         kb.infer(
@@ -238,13 +240,16 @@ def test_what_cannot_be_adjusted_is_refused():
             outputs=raw,
             prior=kb.Prior(a=stats.norm()),
             observed=raw[0],
-            method="kelfi",
-            adjust=True,
+            method=kb.lfi.KELFI(adjust=True),
         )
     sampled = kb.Prior(sampler=lambda n, rng: rng.normal(size=(n, 1)), names=["a"])
     with pytest.raises(ValueError, match="adjust=True is not possible: the prior can only be sampled"):
         kb.infer(
-            parameters=raw[:, :1], outputs=raw[:, :2], prior=sampled, observed=[0.0, 0.0], method="kelfi", adjust=True
+            parameters=raw[:, :1],
+            outputs=raw[:, :2],
+            prior=sampled,
+            observed=[0.0, 0.0],
+            method=kb.lfi.KELFI(adjust=True),
         )
 
 
@@ -259,9 +264,16 @@ def test_humps_are_left_alone_however_narrow(width):
         return ((row - 0.5) / width) ** 2 + 0.05 * rng.normal(size=2)
 
     found = kb.infer(
-        simulator, prior, [1.0, 1.0], simulations=500, proposal=kb.Prior(proposal), pass_dict=False, random_state=0,
-        progress=False, method="kelfi",
-    )  # fmt: skip
+        simulator,
+        prior,
+        [1.0, 1.0],
+        simulations=500,
+        proposal=kb.Prior(proposal),
+        random_state=0,
+        progress=False,
+        method="kelfi",
+        run=kb.Run(pass_dict=False),
+    )
     assert not found.details["adjusted"]
 
 

@@ -72,9 +72,13 @@ def test_a_long_tail_needs_no_logarithm():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", kb.PosteriorWarning)
                 found = kb.infer(
-                    parameters=theta, outputs=x, prior=prior, observed=y, epsilon_kernel=GaussianEpsilon(ranks=ranks),
-                    method="kelfi", random_state=seed,
-                )  # fmt: skip
+                    parameters=theta,
+                    outputs=x,
+                    prior=prior,
+                    observed=y,
+                    method=kb.lfi.KELFI(epsilon_kernel=GaussianEpsilon(ranks=ranks)),
+                    random_state=seed,
+                )
             draws = prior.to_gaussian(found.sample(1000, random_state=0))
             off[ranks].append(float(abs(draws.mean() - truth.mean()) / truth.std()))
             width[ranks].append(float(draws.std() / truth.std()))

@@ -1,7 +1,10 @@
 """Inference against posteriors that are known, and everything a user may get wrong."""
 
 import dataclasses
+import os
 import re
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -9,10 +12,11 @@ import pytest
 from scipy import stats
 
 import kernelbayes as kb
-from kernelbayes.lfi import IidEpsilon, MMDEpsilon, SpatioTemporalEpsilon
-from kernelbayes.lfi._infer import LEARNING
+from kernelbayes.lfi import METHODS, IidEpsilon, MMDEpsilon, SpatioTemporalEpsilon
 from kernelbayes.lfi._problem import Problem
 from kernelbayes.simulation import StoreError
+
+LEARNING = sorted(name for name, kind in METHODS.items() if not kind.seeks)
 
 NOISE = 0.4
 
@@ -50,18 +54,20 @@ def distance(posterior, exact):
 
 
 @pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")  # of 50 simulations there is something to say
+@pytest.mark.parametrize("method", ["likelihood", "kelfi"])
 @pytest.mark.parametrize("problem", [gaussian, exponential])
-def test_conjugate_posteriors_are_approached(problem, capsys):
+def test_conjugate_posteriors_are_approached(problem, method, capsys):
     rows = {}
     for m, repeats in ((50, 8), (700, 3)):
         errors = []
         for seed in range(repeats):
             prior, theta, x, y, exact = problem(m, seed)
-            posterior = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=seed)
+            given = {"parameters": theta, "outputs": x, "prior": prior, "observed": y}
+            posterior = kb.infer(**given, method=method, random_state=seed)
             errors.append(distance(posterior, exact))
         rows[m] = np.mean(errors, axis=0)
     with capsys.disabled():
-        print(f"\n{problem.__name__}: errors of mean, sd, 90 % interval in exact standard deviations")
+        print(f"\n{problem.__name__}, {method}: errors of mean, sd, 90 % interval in exact standard deviations")
         for m, row in rows.items():
             print(f"  {m:5d} simulations  " + "  ".join(f"{e:.3f}" for e in row))
     assert (rows[700] < [0.2, 0.25, 0.4]).all()
@@ -86,9 +92,13 @@ def test_several_parameters_and_calibration():
 def test_calibration_sees_a_posterior_that_is_too_narrow():
     prior, theta, x, y, _ = gaussian(300, 0)
     narrow = kb.infer(
-        parameters=theta, outputs=x, prior=prior, observed=y, random_state=0, method="kelfi",
-        epsilon=0.02, lengthscale=0.05, reg=1e-8,
-    )  # fmt: skip
+        parameters=theta,
+        outputs=x,
+        prior=prior,
+        observed=y,
+        random_state=0,
+        method=kb.lfi.KELFI(epsilon=0.02, lengthscale=0.05, reg=1e-8),
+    )
     assert any("too narrow" in problem for problem in kb.calibrate(narrow).problems)
 
 
@@ -126,23 +136,23 @@ def rows_of_two(rows, rng):
 
 
 @pytest.mark.parametrize(
-    ("simulator", "settings"),
+    ("simulator", "settings", "how"),
     [
-        (of_two, {"method": "rejection", "rounds": 4}),
-        (of_two, {"method": "smc-abc"}),
-        (rows_of_two, {"method": "rejection", "rounds": 3, "vectorised": True, "pass_dict": False}),
-        (rows_of_two, {"method": "smc-abc", "vectorised": True, "pass_dict": False}),
+        (of_two, {"method": "rejection", "rounds": 4}, {}),
+        (of_two, {"method": "smc-abc"}, {}),
+        (rows_of_two, {"method": "rejection", "rounds": 3}, {"vectorised": True, "pass_dict": False}),
+        (rows_of_two, {"method": "smc-abc"}, {"vectorised": True, "pass_dict": False}),
     ],
     ids=["rounds", "seeking", "rounds of batches", "seeking in batches"],
 )
 @pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
-def test_a_store_changes_nothing(tmp_path, simulator, settings):
+def test_a_store_changes_nothing(tmp_path, simulator, settings, how):
     prior, observed = kb.Prior(a=(-2, 2), b=(-2, 2)), {"x": 0.5, "y": -0.3}
     observed = observed if simulator is of_two else [0.5, -0.3]
     given = {"simulations": 110, "random_state": 3, **settings}
-    without = kb.infer(simulator, prior, observed, **given)
+    without = kb.infer(simulator, prior, observed, **given, run=kb.Run(**how))
     for _ in range(2):  # the second time all runs are there
-        stored = kb.infer(simulator, prior, observed, store=tmp_path / "runs.sqlite", **given)
+        stored = kb.infer(simulator, prior, observed, **given, run=kb.Run(**how, store=tmp_path / "runs.sqlite"))
         np.testing.assert_array_equal(stored.parameters, without.parameters)
         np.testing.assert_array_equal(stored.outputs, without.outputs)
 
@@ -173,8 +183,7 @@ def test_runs_given_twice_are_the_runs_given_once():
             outputs=np.tile(outputs, (k, 1)),
             prior=prior,
             observed=[0.2, 0.4],
-            method="kelfi",
-            learn=None,
+            method=kb.lfi.KELFI(learn=None),
             random_state=0,
         )
         for k in (1, 2)
@@ -245,7 +254,8 @@ def with_noise(sd):
 @pytest.mark.parametrize("method", ["rejection", "k2-abc"])
 def test_accepted_parameters_count_as_draws_of_the_prior(method):
     prior, proposal = kb.Prior(mu=stats.norm(0.0, 1.0)), kb.Prior(mu=stats.norm(2.0, 1.2))
-    settings = {"simulations": 1000, "proposal": proposal, "method": method, "accept": 0.05, "vectorised": True}
+    settings = {"simulations": 1000, "proposal": proposal, "method": METHODS[method](accept=0.05)}
+    settings["run"] = kb.Run(vectorised=True)
     found = [kb.infer(with_noise(1.0), prior, 1.0, **settings, random_state=seed).mean()[0] for seed in range(3)]
     assert abs(np.mean(found) - 0.5) < 0.4  # 1.4 if the proposal were the prior
 
@@ -262,10 +272,11 @@ def test_a_proposal_that_is_not_the_prior_does_not_move_the_posterior():
 
 def test_sampled_forms_agree_with_closed_ones():
     prior, theta, x, y, exact = gaussian(300, 0)
-    settings = {"method": "kelfi", "epsilon": 0.2, "lengthscale": 0.7, "reg": 1e-3}
+    settings = {"epsilon": 0.2, "lengthscale": 0.7, "reg": 1e-3}
+    methods = [kb.lfi.KELFI(form=form, **settings) for form in ("closed", "sampled")]
     closed, sampled = (
-        kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=0, form=form, **settings)
-        for form in ("closed", "sampled")
+        kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, random_state=0, method=method)
+        for method in methods
     )
     np.testing.assert_allclose(sampled.mean(), closed.mean(), atol=0.1 * exact.std())
     np.testing.assert_allclose(sampled.std(), closed.std(), rtol=0.15)
@@ -308,9 +319,13 @@ def test_density_map_and_raw_density(method):
         assert np.trapezoid(found.density(grid, raw=True), grid) == pytest.approx(1.0, abs=0.05)
     uniform = kb.Prior(mu0=(-4, 6))
     there = kb.infer(
-        parameters=theta[np.abs(theta[:, 0] - 1) < 5], outputs=x[np.abs(theta[:, 0] - 1) < 5], prior=uniform, observed=y,
-        method=method, random_state=0,
-    )  # fmt: skip
+        parameters=theta[np.abs(theta[:, 0] - 1) < 5],
+        outputs=x[np.abs(theta[:, 0] - 1) < 5],
+        prior=uniform,
+        observed=y,
+        method=method,
+        random_state=0,
+    )
     assert np.trapezoid(there.density(grid), grid) == pytest.approx(1.0, abs=0.05)
     assert (there.density([[-4.5], [7.0]]) == 0).all()
 
@@ -334,7 +349,12 @@ def test_relevance_finds_the_statistic_that_matters():
     assert next(iter(table)) == "level"
     assert table["level"]["relevance"] > 2 * table["junk"]["relevance"]
     isotropic = kb.infer(
-        parameters=theta, outputs=x, prior=prior, observed=[0.0, 1.0, 0.0], method="kelfi", ard=False, random_state=0
+        parameters=theta,
+        outputs=x,
+        prior=prior,
+        observed=[0.0, 1.0, 0.0],
+        method=kb.lfi.KELFI(ard=False),
+        random_state=0,
     )
     assert found.details["score"] > isotropic.details["score"]
 
@@ -358,8 +378,7 @@ def test_kernels_on_data_sets(kernel):
         outputs=outputs,
         prior=prior,
         observed=y,
-        method="kelfi",
-        epsilon_kernel=kernel,
+        method=kb.lfi.KELFI(epsilon_kernel=kernel),
         random_state=0,
     )
     assert np.abs(found.mean() - [y.mean(), np.log(y.std())]).max() < 0.35
@@ -374,8 +393,7 @@ def test_order_of_a_data_set_does_not_matter():
             outputs=outputs,
             prior=prior,
             observed=o,
-            method="kelfi",
-            epsilon_kernel="iid",
+            method=kb.lfi.KELFI(epsilon_kernel="iid"),
             random_state=0,
         ).mean()
         for o in (y, y[::-1])
@@ -412,9 +430,13 @@ def test_series_by_the_spatio_temporal_kernel():
     series = np.sin(2 * np.pi * theta * t) + 0.3 * rng.normal(size=(300, 50))
     y = np.sin(2 * np.pi * 2.2 * t) + 0.3 * rng.normal(size=50)
     found = kb.infer(
-        parameters=theta, outputs=series, prior=prior, observed=y, method="kelfi", epsilon_kernel="spatio-temporal",
+        parameters=theta,
+        outputs=series,
+        prior=prior,
+        observed=y,
+        method=kb.lfi.KELFI(epsilon_kernel="spatio-temporal"),
         random_state=0,
-    )  # fmt: skip
+    )
     assert abs(found.mean()[0] - 2.2) < 0.1
     assert found.std()[0] < 0.2
 
@@ -436,7 +458,7 @@ def test_other_methods_find_the_neighbourhood(method):
 @pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
 def test_a_posterior_of_one_point_has_a_density():
     prior, theta, x, y, _ = gaussian(100, 0)
-    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method="rejection", accept=0.01)
+    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method=kb.lfi.Rejection(accept=0.01))
     assert found.std()[0] < 1e-12
     assert np.isfinite(found.density(theta)).all()
     np.testing.assert_allclose(found.map(), found.mean(), atol=1e-3)
@@ -444,7 +466,9 @@ def test_a_posterior_of_one_point_has_a_density():
 
 def test_kernel_abc_is_the_conditional_embedding():
     prior, theta, x, y, _ = gaussian(100, 0)
-    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method="k-abc", learn="median", reg=1e-3)
+    found = kb.infer(
+        parameters=theta, outputs=x, prior=prior, observed=y, method=kb.lfi.KernelABC(learn="median", reg=1e-3)
+    )
     unit = 1.4826 * np.median(np.abs(x - np.median(x)))
     X, target = x / unit, y / unit
     scale = kb.median_lengthscale(X)
@@ -460,9 +484,7 @@ def test_double_kernel_abc_is_the_formula():
         outputs=outputs,
         prior=prior,
         observed=y,
-        method="k2-abc",
-        kernel=kb.Gaussian(1.0),
-        epsilon=0.05,
+        method=kb.lfi.DoubleKernelABC(kernel=kb.Gaussian(1.0), epsilon=0.05),
     )
 
     def mean_kernel(a, b):
@@ -504,15 +526,19 @@ def test_a_gap_between_the_simulations_is_told():
 def test_few_simulations_near_the_observation_are_told():
     prior, theta, x, y, _ = gaussian(100, 0)
     with pytest.warns(kb.PosteriorWarning, match="simulations resemble the observation"):
-        kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method="kelfi", epsilon=0.002, random_state=0)
+        kb.infer(
+            parameters=theta, outputs=x, prior=prior, observed=y, method=kb.lfi.KELFI(epsilon=0.002), random_state=0
+        )
 
 
-@pytest.mark.parametrize("method", sorted(set(LEARNING) - {"likelihood"}))  # it tells how much it does not know
+@pytest.mark.parametrize("method", sorted({*LEARNING} - {"likelihood"}))  # it tells how much it does not know
 @pytest.mark.parametrize(("ess", "told"), [(4.2, True), (5.0, True), (5.4, True), (5.6, False)])
 def test_what_is_shown_as_five_simulations_is_told_by_every_method_that_counts_them(monkeypatch, method, ess, told):
     prior, theta, x, y, _ = gaussian(60, 0)
-    found_by = LEARNING[method]
-    monkeypatch.setitem(LEARNING, method, lambda problem: dataclasses.replace(found_by(problem), ess=ess))
+    found_by = METHODS[method].infer
+    monkeypatch.setattr(
+        METHODS[method], "infer", lambda self, problem: dataclasses.replace(found_by(self, problem), ess=ess)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=y, method=method, random_state=0)
@@ -523,7 +549,7 @@ def test_a_posterior_on_five_accepted_simulations_is_told():
     prior, theta, x, y, _ = gaussian(100, 0)
     with pytest.warns(kb.PosteriorWarning, match="only about 5.0 simulations resemble"):
         found = kb.infer(
-            parameters=theta, outputs=x, prior=prior, observed=y, method="rejection", accept=0.05, random_state=0
+            parameters=theta, outputs=x, prior=prior, observed=y, method=kb.lfi.Rejection(accept=0.05), random_state=0
         )
     assert len(found.problems) == 1
 
@@ -603,16 +629,16 @@ def test_the_store_is_resumed_and_added_to(tmp_path):
         return mu + 0.3 * rng.normal()
 
     prior, store = kb.Prior(mu=(-3, 3)), tmp_path / "runs.sqlite"
-    first = kb.infer(counted, prior, 1.0, simulations=60, store=store, random_state=0)
+    first = kb.infer(counted, prior, 1.0, simulations=60, random_state=0, run=kb.Run(store=store))
     assert len(calls.read_text()) == 60
-    again = kb.infer(counted, prior, 1.0, simulations=60, store=store, random_state=0)
+    again = kb.infer(counted, prior, 1.0, simulations=60, random_state=0, run=kb.Run(store=store))
     assert len(calls.read_text()) == 60
     np.testing.assert_array_equal(first.parameters, again.parameters)
-    more = kb.infer(counted, prior, 1.0, more=40, store=store, random_state=0)
+    more = kb.infer(counted, prior, 1.0, more=40, random_state=0, run=kb.Run(store=store))
     assert len(calls.read_text()) == 100
     assert len(more.parameters) == 100
     np.testing.assert_array_equal(more.parameters[:60], first.parameters)
-    about = kb.infer(counted, prior, 1.0, more=50, rounds=2, store=store, random_state=0)
+    about = kb.infer(counted, prior, 1.0, more=50, rounds=2, random_state=0, run=kb.Run(store=store))
     assert len(calls.read_text()) == 150
     assert about.parameters[100:].std() < 0.6 * about.parameters[:100].std()
 
@@ -620,8 +646,8 @@ def test_the_store_is_resumed_and_added_to(tmp_path):
 @in_any_health
 def test_a_store_of_one_round_goes_on_in_several(tmp_path):
     prior, store = kb.Prior(mu=(-3, 3)), tmp_path / "runs.sqlite"
-    kb.infer(noisy, prior, 1.0, simulations=60, store=store, random_state=0)
-    found = kb.infer(noisy, prior, 1.0, simulations=100, rounds=2, store=store, random_state=0)
+    kb.infer(noisy, prior, 1.0, simulations=60, random_state=0, run=kb.Run(store=store))
+    found = kb.infer(noisy, prior, 1.0, simulations=100, rounds=2, random_state=0, run=kb.Run(store=store))
     np.testing.assert_allclose(found.parameters[:60], prior.design(60))  # all of them are the first round
     assert found.details["first_round"] == 60
     assert found.parameters[60:].std() < 0.6 * found.parameters[:60].std()
@@ -630,9 +656,9 @@ def test_a_store_of_one_round_goes_on_in_several(tmp_path):
 @in_any_health
 def test_rounds_that_come_too_late_are_told(tmp_path):
     given = {"simulator": noisy, "prior": kb.Prior(mu=(-3, 3)), "observed": 1.0, "simulations": 60, "random_state": 0}
-    kb.infer(**given, store=tmp_path / "runs.sqlite")
+    kb.infer(**given, run=kb.Run(store=tmp_path / "runs.sqlite"))
     with pytest.warns(kb.SimulationWarning, match=r"holds 60 runs of one round already.*more=100, rounds=2"):
-        kb.infer(**given, rounds=2, store=tmp_path / "runs.sqlite")
+        kb.infer(**given, rounds=2, run=kb.Run(store=tmp_path / "runs.sqlite"))
 
 
 @pytest.mark.parametrize(
@@ -647,9 +673,9 @@ def test_rounds_that_come_too_late_are_told(tmp_path):
 @pytest.mark.filterwarnings("ignore::kernelbayes.PosteriorWarning")
 def test_a_store_that_was_begun_otherwise_is_refused_with_advice(tmp_path, begun, then, alike):
     given = {"simulator": noisy, "prior": kb.Prior(mu=(-3, 3)), "observed": 1.0, "random_state": 0}
-    kb.infer(**given, **begun, store=tmp_path / "runs.sqlite")
+    kb.infer(**given, **begun, run=kb.Run(store=tmp_path / "runs.sqlite"))
     with pytest.raises(ValueError, match=f"holds 60 runs, .*{alike}.*rounds=.*more=100.*another store"):
-        kb.infer(**given, **then, store=tmp_path / "runs.sqlite")
+        kb.infer(**given, **then, run=kb.Run(store=tmp_path / "runs.sqlite"))
 
 
 def noisy(mu, rng):
@@ -665,15 +691,15 @@ def test_a_limit_of_time_that_leaves_too_few_runs(tmp_path, method, needed):
         time.sleep(0.1)
         return noisy(mu, rng)
 
-    given = {"simulator": slow, "prior": {"mu": (-3, 3)}, "observed": 1.0, "simulations": 100, "max_seconds": 0.15}
+    given = {"simulator": slow, "prior": {"mu": (-3, 3)}, "observed": 1.0, "simulations": 100}
     store = tmp_path / "runs.sqlite"
     with pytest.raises(kb.SimulationError, match=r"0.15 was over when \d of 100 runs had finished") as caught:
-        kb.infer(**given, method=method, store=store)
+        kb.infer(**given, method=method, run=kb.Run(max_seconds=0.15, store=store))
     assert f"at least {needed} are needed" in str(caught.value)
     assert f"kept in the store {store}" in str(caught.value)
     assert 0 < len(kb.open_runs(store)) == len(caught.value.runs) < 5
-    with pytest.raises(kb.SimulationError, match="with store="):
-        kb.infer(**given, method=method)
+    with pytest.raises(kb.SimulationError, match=r"with run=kb\.Run\(store="):
+        kb.infer(**given, method=method, run=kb.Run(max_seconds=0.15))
 
 
 def test_a_limit_of_time_in_the_middle_of_a_chain(tmp_path):
@@ -686,7 +712,14 @@ def test_a_limit_of_time_in_the_middle_of_a_chain(tmp_path):
 
     calls = []
     with pytest.raises(kb.SimulationError, match=r"had finished: too few for this method: the chain could not begin"):
-        kb.infer(slow, {"mu": (-3, 3)}, 1.0, simulations=100, method="synthetic", repeats=5, max_seconds=0.6)
+        kb.infer(
+            slow,
+            {"mu": (-3, 3)},
+            1.0,
+            simulations=100,
+            method=kb.lfi.SyntheticLikelihood(repeats=5),
+            run=kb.Run(max_seconds=0.6),
+        )
 
 
 def test_a_simulator_may_change_directory(tmp_path, monkeypatch):
@@ -699,7 +732,9 @@ def test_a_simulator_may_change_directory(tmp_path, monkeypatch):
 
     for budget in ({"simulations": 30}, {"more": 10}):
         monkeypatch.chdir(tmp_path)
-        kb.infer(moves, {"mu": (-3, 3)}, 0.5, **budget, method="rejection", store="runs.sqlite", random_state=0)
+        kb.infer(
+            moves, {"mu": (-3, 3)}, 0.5, **budget, method="rejection", random_state=0, run=kb.Run(store="runs.sqlite")
+        )
     assert len(kb.open_runs(tmp_path / "runs.sqlite")) == 40
     assert not list((tmp_path / "elsewhere").iterdir())
 
@@ -709,11 +744,11 @@ def test_a_damaged_store_is_refused(tmp_path):
     from contextlib import closing
 
     store = tmp_path / "runs.sqlite"
-    kb.infer(noisy, {"mu": (-3, 3)}, 0.5, 30, method="rejection", store=store, random_state=0)
+    kb.infer(noisy, {"mu": (-3, 3)}, 0.5, 30, method="rejection", random_state=0, run=kb.Run(store=store))
     with closing(sqlite3.connect(store)) as db, db:
         db.execute("UPDATE runs SET seconds = 1.0 WHERE run = 5")
     with pytest.raises(StoreError, match=r"is damaged: run 5 .* `kernelbayes store repair "):
-        kb.infer(noisy, {"mu": (-3, 3)}, 0.5, 30, method="rejection", store=store, random_state=0)
+        kb.infer(noisy, {"mu": (-3, 3)}, 0.5, 30, method="rejection", random_state=0, run=kb.Run(store=store))
 
 
 @in_any_health
@@ -723,10 +758,12 @@ def test_a_gap_in_the_store_is_filled(tmp_path):
     from contextlib import closing
 
     prior, store = kb.Prior(mu=(-3, 3)), tmp_path / "runs.sqlite"
-    kb.infer(lambda mu, rng: mu + 0.3 * rng.normal(), prior, 1.0, simulations=60, store=store, random_state=0)
+    kb.infer(
+        lambda mu, rng: mu + 0.3 * rng.normal(), prior, 1.0, simulations=60, random_state=0, run=kb.Run(store=store)
+    )
     with closing(sqlite3.connect(store)) as db, db:
         db.execute("DELETE FROM runs WHERE run = 40")
-    found = kb.infer(lambda mu, rng: mu + 0.3 * rng.normal(), prior, 1.0, more=20, rounds=1, store=store)
+    found = kb.infer(lambda mu, rng: mu + 0.3 * rng.normal(), prior, 1.0, more=20, rounds=1, run=kb.Run(store=store))
     np.testing.assert_allclose(found.parameters, prior.design(80))
 
 
@@ -775,9 +812,10 @@ def test_posterior_of_whole_numbers_by_enumeration(law, noise, y, largest):
 def test_whole_numbers_by_other_methods(method):
     law, numbers = stats.randint(1, 10), np.arange(1, 10)
     settings = {"steps": 1000} if method == "gps-abc" else {}
+    chosen = METHODS[method](**settings)
     shares = []
     for seed in range(1 if settings else 3):  # of the others each run has few draws
-        found = kb.infer(lambda k, rng: k + rng.normal(), {"k": law}, 3.4, 400, method, random_state=seed, **settings)
+        found = kb.infer(lambda k, rng: k + rng.normal(), {"k": law}, 3.4, 400, chosen, random_state=seed)
         drawn = (found.sample(4000, random_state=0) == numbers).mean(0)
         density = found.density(numbers[:, None])
         assert density.sum() == pytest.approx(1.0, abs=1e-6)
@@ -809,17 +847,19 @@ def test_density_with_a_whole_number_and_another_parameter(method):
 def test_rounds_of_whole_numbers_count_as_draws_of_the_prior():
     law, numbers = stats.randint(1, 10), np.arange(1, 10)
     prior = kb.Prior(k=law)
-    for settings in ({"simulations": 400}, {"simulations": 3000, "method": "rejection", "accept": 0.1}):
+    for settings in ({"simulations": 400}, {"simulations": 3000, "method": kb.lfi.Rejection(accept=0.1)}):
         drawn = []
         for seed in range(3):
-            found = kb.infer(with_noise(1.0), prior, 3.4, rounds=2, vectorised=True, random_state=seed, **settings)
+            found = kb.infer(
+                with_noise(1.0), prior, 3.4, rounds=2, random_state=seed, **settings, run=kb.Run(vectorised=True)
+            )
             drawn.append((found.sample(4000, random_state=0) == numbers).mean(0))
             # of both rounds together the numbers are those near 3.4, and with their weights they are all alike
             shares = [w @ (found.parameters == numbers) / w.sum() for w in (np.ones(len(found._ratio)), found._ratio)]
             off = [0.5 * np.abs(share - 1 / 9).sum() for share in shares]
             assert off[1] < min(0.09, 0.7 * off[0])
         assert 0.5 * np.abs(np.mean(drawn, axis=0) - enumerated(law, 1.0, 3.4, numbers)).sum() < 0.16, settings
-    once = kb.infer(with_noise(1.0), prior, 3.4, simulations=400, vectorised=True, random_state=0)
+    once = kb.infer(with_noise(1.0), prior, 3.4, simulations=400, random_state=0, run=kb.Run(vectorised=True))
     calibration = kb.calibrate(once, 100)
     assert (calibration.coverage(0.9) > 0.8).all()
 
@@ -869,9 +909,13 @@ def test_saved_and_loaded(tmp_path):
         assert repr(loaded) == repr(found)
     special = IidEpsilon(sort=False)
     found = kb.infer(
-        parameters=theta, outputs=x, prior=prior, observed=[0.5, 1.5, 0, 0], method="kelfi", epsilon_kernel=special,
+        parameters=theta,
+        outputs=x,
+        prior=prior,
+        observed=[0.5, 1.5, 0, 0],
+        method=kb.lfi.KELFI(epsilon_kernel=special),
         random_state=0,
-    )  # fmt: skip
+    )
     kb.save(found, tmp_path / "posterior.npz")
     assert kb.load(tmp_path / "posterior.npz").settings["epsilon_kernel"] == special
     kb.calibrate(kb.load(tmp_path / "posterior.npz"), 30)
@@ -898,19 +942,19 @@ def test_saved_and_loaded(tmp_path):
         ({"outputs": None}, "belong together"),
         ({"outputs": np.ones((3, 1))}, "they must be paired"),
         ({"outputs": np.full((100, 1), np.nan)}, "no row without NaN"),
-        ({"method": "kelfi", "epsilon": -1.0}, "epsilon must be positive"),
-        ({"method": "kelfi", "reg": 0.0}, "reg must be positive"),
-        ({"bandwidth": 1.0}, "has no setting 'bandwidth'; it has particles"),
-        ({"seed": 1}, "has no setting 'seed', nor does infer take it: did you mean random_state"),
-        ({"simulation": 1}, "did you mean simulations"),
+        ({"method": kb.lfi.KELFI(epsilon=-1.0)}, "epsilon must be positive"),
+        ({"method": kb.lfi.KELFI(reg=0.0)}, "reg must be positive"),
+        ({"method": kb.lfi.KELFI}, "method is the class KELFI itself: call it, as in method=kb.lfi.KELFI()"),
+        ({"run": kb.Run}, "run must be a kb.Run, got the class Run itself"),
+        ({"run": kb.Run(executor=2)}, "run are for a simulator"),
         ({"simulations": 50}, "simulations are for a simulator"),
         ({"method": "smc-abc"}, "needs the simulator itself"),
-        ({"method": "kelfi", "learn": "magic"}, "learn must be one of"),
-        ({"method": "kelfi", "epsilon_kernel": "magic"}, "epsilon_kernel must be one of"),
+        ({"method": kb.lfi.KELFI(learn="magic")}, "learn must be one of"),
+        ({"method": kb.lfi.KELFI(epsilon_kernel="magic")}, "epsilon_kernel must be one of"),
         ({"statistics": ["a", "b"]}, "statistics has 2 names"),
         ({"simulator": simulator}, "not both"),
         ({"parameters": np.full((100, 1), 1e9), "prior": kb.Prior(mu0=(0, 1))}, "outside the support"),
-        ({"method": "kelfi", "form": "open"}, "form must be one of"),
+        ({"method": kb.lfi.KELFI(form="open")}, "form must be one of"),
     ],
 )
 def test_mistakes_are_named(change, message):
@@ -920,6 +964,69 @@ def test_mistakes_are_named(change, message):
         kb.infer(**arguments)
 
 
+@pytest.mark.parametrize(
+    ("argument", "method", "message"),
+    [
+        ("store", "likelihood", "store= belongs to run=kb.Run(store=...)"),
+        ("max_seconds", "rejection", "max_seconds= belongs to run=kb.Run(max_seconds=...)"),
+        ("epsilon", "likelihood", "epsilon= belongs to method=kb.lfi.KELFI(epsilon=...)"),
+        ("epsilon", "rejection", "epsilon= belongs to method=kb.lfi.Rejection(epsilon=...)"),
+        ("epsilon", kb.lfi.MarkovABC(), "epsilon= belongs to method=kb.lfi.MarkovABC(epsilon=...)"),
+        ("particles", "likelihood", "particles= belongs to method=kb.lfi.LearnedLikelihood(particles=...)"),
+        ("bandwidth", "likelihood", "infer has no argument 'bandwidth'; it has simulator, prior"),
+        ("seed", "likelihood", "infer has no argument 'seed': did you mean random_state?"),
+        ("n_jobs", "likelihood", "infer has no argument 'n_jobs': did you mean run=kb.Run(executor=...)?"),
+        ("simulation", "likelihood", "infer has no argument 'simulation': did you mean simulations?"),
+    ],
+)
+def test_an_argument_that_infer_does_not_have_is_sent_where_it_belongs(argument, method, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        kb.infer(noisy, {"mu": (-3, 3)}, 1.0, 20, method, **{argument: 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"executor": "many"}, "executor must be None"),
+        ({"store": ":memory:"}, "would keep nothing"),
+        ({"timeout": 0.0}, "timeout must be positive"),
+        ({"max_seconds": -1}, "max_seconds must be positive"),
+        ({"vectorised": "yes"}, "vectorised must be one of"),
+        ({"pass_dict": 3}, "pass_dict must be one of"),
+        ({"retry_failed": None}, "retry_failed must be one of"),
+    ],
+)
+def test_how_to_run_is_checked_before_anything_is_run(given, message):
+    with pytest.raises(ValueError, match=message):
+        kb.Run(**given)
+
+
+@pytest.mark.one_seed
+def test_nothing_is_known_of_sqlite_where_nothing_is_kept():
+    script = (
+        "import sys, warnings, kernelbayes as kb\nwarnings.simplefilter('ignore')\n"
+        "for method in ('likelihood', 'smc-abc'):\n"
+        "    kb.infer(lambda mu, rng: mu + rng.normal(), {'mu': (-3, 3)}, 0.5, 90, method, random_state=0)\n"
+        "assert 'sqlite3' not in sys.modules\n"
+    )
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], env=path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def test_settings_are_those_of_a_word_and_can_be_given_again():
+    prior, theta, x, y, _ = gaussian(80, 0)
+    given = {"parameters": theta, "outputs": x, "prior": prior, "observed": y, "random_state": 0}
+    for method in ("rejection", "k-abc", "kelfi"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", kb.PosteriorWarning)
+            word, settings = (kb.infer(**given, method=m) for m in (method, METHODS[method]()))
+            again = kb.infer(**given, method=METHODS[method](**word.settings))
+        np.testing.assert_array_equal(word.mean(), settings.mean())
+        assert word.method == settings.method == again.method == method
+        assert again.settings.keys() == word.settings.keys()
+
+
 def test_mistakes_with_a_simulator_are_named(tmp_path):
     prior = kb.Prior(mu=(-3, 3))
     with pytest.raises(ValueError, match="needs a simulator, or parameters"):
@@ -927,7 +1034,7 @@ def test_mistakes_with_a_simulator_are_named(tmp_path):
     with pytest.raises(ValueError, match="more adds to the runs of a store"):
         kb.infer(simulator, prior, 1.0, more=10)
     with pytest.raises(ValueError, match="not both"):
-        kb.infer(simulator, prior, 1.0, simulations=20, more=10, store=tmp_path / "s.sqlite")
+        kb.infer(simulator, prior, 1.0, simulations=20, more=10, run=kb.Run(store=tmp_path / "s.sqlite"))
     with pytest.raises(ValueError, match="there are 1 simulations"):
         kb.infer(lambda mu, rng: rng.normal(mu), kb.Prior(mu=(0, 1)), 0.5, simulations=1)
     with pytest.raises(ValueError, match="at least 10"):

@@ -291,10 +291,7 @@ def test_settings_given_are_kept_and_nothing_is_learned():
         outputs=x,
         prior=prior,
         observed=[0.3, -0.2],
-        method="kelfi",
-        epsilon=0.5,
-        lengthscale=0.9,
-        reg=1e-2,
+        method=kb.lfi.KELFI(epsilon=0.5, lengthscale=0.9, reg=1e-2),
         random_state=0,
     )
     assert posterior.settings["lengthscale"] == 0.9

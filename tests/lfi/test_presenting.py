@@ -298,8 +298,8 @@ class TestCheck:
                 1.0,
                 60,
                 "rejection",
-                executor=pool,
                 random_state=0,
+                run=kb.Run(executor=pool),
             )
         with pytest.raises(ValueError, match=r"takes no more work.*; pass executor=None"):
             posterior.predictive(5)

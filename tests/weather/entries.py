@@ -589,6 +589,7 @@ def infer(
     }
     settings["dme"] = settings["kelfi"]
     extra = settings.get(method, {}) if isinstance(method, str) else {}
+    method = kb.lfi.METHODS[method](**extra) if extra else method
     found = kb.infer(
         prior=PRIOR,
         observed=observed,
@@ -596,7 +597,6 @@ def infer(
         parameters=parameters,
         outputs=outputs,
         random_state=random_state,
-        **extra,
     )
     return found.mean(), found.std(), found.interval(0.9), found.sample(5, 0), found.density([[0.0, 0.0]])
 
@@ -627,11 +627,10 @@ def infer_by_name(
     found = kb.infer(
         prior=PRIOR,
         observed=observed,
-        method="rejection",
+        method=kb.lfi.Rejection(epsilon=2.0),
         parameters=parameters,
         outputs=outputs,
         statistics=None if isinstance(outputs, dict) or hasattr(outputs, "columns") else ("s", "t"),
-        epsilon=2.0,
         random_state=0,
     )
     check = found.predictive(4, simulator=lambda a, b: {"t": b, "s": a}, random_state=0) if names_of(outputs) else None
@@ -653,9 +652,7 @@ def fields(
         observed=observed,
         parameters=GOOD[: len(outputs)],
         outputs=outputs,
-        method="rejection",
-        epsilon=1e3,
-        epsilon_kernel=kernel,
+        method=kb.lfi.Rejection(epsilon=1e3, epsilon_kernel=kernel),
         random_state=0,
     )
     return found.mean()
@@ -665,7 +662,12 @@ def fields(
 def calibrated(parameters=Points(width=2, names=("a", "b")), replicates=Climate({"20": 20}, SINGLE), level=SHARE):
     more = np.concatenate([GOOD, 0.5 * GOOD + 0.1])
     found = kb.infer(
-        prior=PRIOR, observed=0.2, parameters=more, outputs=more.sum(1), method="rejection", epsilon=2.0, random_state=0
+        prior=PRIOR,
+        observed=0.2,
+        parameters=more,
+        outputs=more.sum(1),
+        method=kb.lfi.Rejection(epsilon=2.0),
+        random_state=0,
     )
     calibration = kb.calibrate(found, replicates)
     return calibration.coverage(level), calibration.coverage_band(level), found.density(parameters), calibration.ranks
@@ -678,11 +680,7 @@ def infer_settings(reg=NUMBER, lengthscale=NUMBER, n=COUNT, level=SHARE, q=SHARE
         observed=0.0,
         parameters=GOOD,
         outputs=GOOD.sum(1),
-        method="kelfi",
-        learn=None,
-        epsilon=0.5,
-        lengthscale=lengthscale,
-        reg=reg,
+        method=kb.lfi.KELFI(learn=None, epsilon=0.5, lengthscale=lengthscale, reg=reg),
     )
     return (
         found.mean(),
@@ -1030,7 +1028,7 @@ def plots(X=Points(width=2), X__new=Points(width=2, like="X"), y=LABELS, truth=P
         X, GOOD[:, 0], GOOD[:, 0], GOOD[:, 1]
     )
     posterior = kb.infer(
-        prior=PRIOR, observed=0.2, parameters=GOOD, outputs=GOOD.sum(1), method="rejection", epsilon=2.0
+        prior=PRIOR, observed=0.2, parameters=GOOD, outputs=GOOD.sum(1), method=kb.lfi.Rejection(epsilon=2.0)
     )
     track = kb.Track(GOOD, np.full((12, 12), 1 / 12), K, names=("a", "b"))
     model.plot_map(X__new, y, resolution=4)

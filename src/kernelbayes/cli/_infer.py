@@ -14,7 +14,7 @@ from .._persist import save
 from .._summary import Summary
 from .._table import read_table
 from ..lfi import METHODS, ParameterPosterior, Prior, infer
-from ..simulation import Runs, SimulationError, open_runs, simulate
+from ..simulation import Run, Runs, SimulationError, open_runs, simulate
 from ..simulation._simulate import store_path
 from ._columns import counted
 from ._files import folder, tell_written
@@ -50,7 +50,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     given.add_argument("--truth", type=_truth, metavar="A=1,B=2", help="true parameters, for the figure")
     _add_run_options(command.add_argument_group("running the simulator"))
     how = command.add_argument_group("inference")
-    how.add_argument("--method", choices=METHODS, default="kelfi", help="(default: %(default)s)")
+    how.add_argument("--method", choices=list(METHODS), default="kelfi", help="(default: %(default)s)")
     add_seed(how)
     results = command.add_argument_group("results")
     add_folder(results, "infer")
@@ -151,10 +151,9 @@ def _from_simulator(
             simulator,
             prior,
             method=arguments.method,
-            max_seconds=arguments.max_seconds,
+            run=Run(**options, max_seconds=arguments.max_seconds),
             random_state=arguments.seed,
             **counts,
-            **options,
             **how,
         )
     except ValueError as reason:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import Array
-from ..lfi import GaussianEpsilon, ParameterPosterior, infer
+from ..lfi import METHODS, GaussianEpsilon, ParameterPosterior, infer
 from ._expected import expected_warnings
 from ._figures import ACCENT
 from ._simulators import RATE, exact_rate, rate_prior, waiting_times
@@ -60,7 +60,8 @@ def posterior_of(
 ) -> ParameterPosterior | None:
     """None where the method refuses: at once, or when it is to be drawn from."""
     of = (lambda data: data) if way.raw else problem.statistic
-    common = {"prior": rate_prior(), "observed": of(problem.observed), "method": way.method, "random_state": 0}
+    common = {"prior": rate_prior(), "observed": of(problem.observed), "random_state": 0}
+    common["method"] = METHODS[way.method](**chosen)
     if way.method == "gps-abc":
 
         def simulator(rate: float, rng: np.random.Generator) -> Array:
@@ -71,7 +72,7 @@ def posterior_of(
         common |= {"parameters": problem.theta, "outputs": of(problem.data)}
     try:
         with expected_warnings():
-            posterior = infer(**common, **chosen)
+            posterior = infer(**common)
             if drawn:
                 posterior.mean()
     except ValueError:  # its weights cancel, or its likelihood is nowhere above its errors

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import Array
-from ..lfi import GaussianEpsilon, ParameterPosterior, infer
-from ..simulation import SimulationWarning, simulate
+from ..lfi import METHODS, GaussianEpsilon, ParameterPosterior, infer
+from ..simulation import Run, SimulationWarning, simulate
 from ._estimates import mean, show
 from ._expected import expected_warnings
 from ._figures import ACCENT, FAINT, GOLD, GREEN, INK, PURPLE, SECOND, panels
@@ -52,6 +52,7 @@ class _Way(NamedTuple):
     settings: Mapping[str, Any] = {}
     share: float = 1.0
     own: bool = False
+    rounds: int = 1
 
 
 _WAYS = {
@@ -63,7 +64,7 @@ _WAYS = {
     "kbr": _Way("KBR", INK, "kbr", {"learn": "median", "reg": 1e-4, "prior_reg": 1e-4}),
     "kbr_tuned": _Way("KBR, tuned", SECOND, "kbr"),
     "rejection": _Way("rejection", FAINT, "rejection"),
-    "rounds": _Way("KELFI, rounds", "#a23b72", "kelfi", {"rounds": 4}, own=True),
+    "rounds": _Way("KELFI, rounds", "#a23b72", "kelfi", own=True, rounds=4),
     "smc": _Way("SMC-ABC", GREEN, "smc-abc", own=True),
     "unadjusted": _Way("KELFI, not adjusted", "#ef8d98", "kelfi", {"adjust": False}),
 }
@@ -108,11 +109,12 @@ def _task(settings: Mapping[str, Any], rng: np.random.Generator) -> _Task:
 
 
 def _posterior(way: _Way, task: _Task, settings: Mapping[str, Any], seed: int) -> ParameterPosterior:
-    common = {"prior": rates_prior(), "observed": task.observed, "method": way.method, "random_state": seed}
+    method = METHODS[way.method](**way.settings)
+    common = {"prior": rates_prior(), "observed": task.observed, "method": method, "random_state": seed}
     if way.own:
         common |= {
             "simulator": task.simulator,
-            "pass_dict": False,
+            "run": Run(pass_dict=False),
             "simulations": settings["simulations"],
             "progress": False,
         }
@@ -121,7 +123,7 @@ def _posterior(way: _Way, task: _Task, settings: Mapping[str, Any], seed: int) -
         common |= {"parameters": task.theta[:m], "outputs": task.X[:m]}
     with expected_warnings(), warnings.catch_warnings():
         warnings.simplefilter("ignore", SimulationWarning)
-        posterior = infer(**common, statistics=RATES_STATISTICS, **way.settings)
+        posterior = infer(**common, statistics=RATES_STATISTICS, rounds=way.rounds)
         posterior.mean()
     return posterior
 

@@ -3,30 +3,51 @@
     infer       simulator, prior, observation      -> ParameterPosterior
     calibrate   the same for known truths          -> Calibration
 
-`_prior.py` and `_blocks.py` are priors and their Gaussian coordinates; `_epsilon.py` the ways to compare an observation with
-simulations; `_kelfi.py`, `_dme.py`, `_kernel_methods.py`, `_abc.py`, `_synthetic.py`, `_surrogate.py` the methods, each a
-function of a `Problem` that returns an `Inference`; `_campaign.py` and `_search.py` the runs behind them; `_law.py` and
-`_importance.py` what a posterior is made of; `_posterior.py` what the user holds.
+`_infer.py` goes from the one to the other: simulate, learn, simulate again. `_prior.py` and `_blocks.py` are priors and their
+Gaussian coordinates; `_epsilon.py` the ways to compare an observation with simulations; `_likelihood.py`, `_kelfi.py`,
+`_dme.py`, `_kernel_methods.py`, `_abc.py`, `_synthetic.py`, `_surrogate.py` the methods, each an object with its settings whose
+`infer` makes an `Inference` of a `Problem`, and `_methods.py` their list; `_campaign.py` and `_search.py` the runs behind them;
+`_law.py`, `_particles.py` and `_importance.py` what a posterior is made of; `_posterior.py` what the user holds.
 """
 
+from ._abc import MarkovABC, SequentialABC
 from ._calibrate import Calibration, calibrate
+from ._dme import DME
 from ._epsilon import EpsilonKernel, GaussianEpsilon, IidEpsilon, MMDEpsilon, SpatioTemporalEpsilon
-from ._infer import METHODS, infer
+from ._infer import infer
+from ._kelfi import KELFI
+from ._kernel_methods import DoubleKernelABC, KernelABC, KernelBayes, Rejection
+from ._likelihood import LearnedLikelihood
+from ._methods import METHODS
 from ._posterior import ParameterPosterior
 from ._predictive import PredictiveCheck
 from ._prior import Prior
+from ._surrogate import SurrogateABC
+from ._synthetic import AdaptiveSynthetic, SyntheticLikelihood
 
 __all__ = [
+    "DME",
+    "KELFI",
     "METHODS",
+    "AdaptiveSynthetic",
     "Calibration",
+    "DoubleKernelABC",
     "EpsilonKernel",
     "GaussianEpsilon",
     "IidEpsilon",
+    "KernelABC",
+    "KernelBayes",
+    "LearnedLikelihood",
     "MMDEpsilon",
+    "MarkovABC",
     "ParameterPosterior",
     "PredictiveCheck",
     "Prior",
+    "Rejection",
+    "SequentialABC",
     "SpatioTemporalEpsilon",
+    "SurrogateABC",
+    "SyntheticLikelihood",
     "calibrate",
     "infer",
 ]

@@ -2,8 +2,8 @@ r"""Approximate Bayesian computation that chooses where to simulate, for compari
 
 | method | paper | here |
 |---|---|---|
-| MCMC-ABC | Marjoram et al. (2003) | `markov_chain` |
-| SMC-ABC | Sisson et al. (2007), Toni et al. (2009), Beaumont et al. (2009) | `sequential_monte_carlo` |
+| MCMC-ABC | Marjoram et al. (2003) | `MarkovABC` |
+| SMC-ABC | Sisson et al. (2007), Toni et al. (2009), Beaumont et al. (2009) | `SequentialABC` |
 | SL-ABC, ASL-ABC | Wood (2010), Meeds and Welling (2014) | in `_synthetic.py` |
 | GPS-ABC | Meeds and Welling (2014) | in `_surrogate.py` |
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,18 +28,8 @@ from ..embeddings._moments import covariances
 from ..embeddings._weighted import effective_sizes
 from ._importance import systematic
 from ._law import Components
-from ._problem import Inference, OutOfBudget, Problem
-from ._surrogate import surrogate
-from ._synthetic import adaptive_synthetic_likelihood, synthetic_likelihood
+from ._problem import Inference, Method, OutOfBudget, Problem
 from ._walk import FEW_DRAWS, Bench, concluded, counted, points, read_share, walk
-
-__all__ = [
-    "adaptive_synthetic_likelihood",
-    "markov_chain",
-    "sequential_monte_carlo",
-    "surrogate",
-    "synthetic_likelihood",
-]
 
 # Epsilon, unless given: the share of the first runs within it.
 _NEAR, _SMALLEST = 0.1, 1e-3
@@ -91,23 +81,13 @@ class _SoftLikelihood:
         return bool(np.log(self.rng.uniform()) < proposed.log - current.log + log_prior)
 
 
-def markov_chain(
-    problem: Problem,
-    *,
-    epsilon: float | None = None,
-    kernel: str = "gaussian",
-    repeats: int = 1,
-    step: Any = None,
-    burn: float = 0.2,
-    steps: int | None = None,
-    standardise: bool = True,
-) -> Inference:
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class MarkovABC(Method):
     """Markov chain Monte Carlo without likelihoods: a random walk that goes where simulations resemble the observation.
 
     Marjoram et al. (2003); with several runs at each place the pseudo-marginal form of it.
 
     Args:
-        problem: the inference to be made.
         epsilon: scale of the epsilon-kernel, in units of the statistics' spread; by default within it lie 10 % of the first
             simulations.
         kernel: "gaussian", `N(y; x, epsilon^2 I)`, or "indicator", of a distance below epsilon.
@@ -117,19 +97,37 @@ def markov_chain(
         steps: length of the chain; by default what the budget allows.
         standardise: False takes statistics, and epsilon, in their own units.
     """
-    kernel = _check.option(kernel, "kernel", ("gaussian", "indicator"))
-    repeats, burn = _check.count(repeats, "repeats"), read_share(burn, "burn")
-    steps = None if steps is None else _check.count(steps, "steps")
-    bench = Bench(problem, standardise)
-    chosen = _default_epsilon(bench, kernel) if epsilon is None else _check.positive(epsilon, "epsilon")
-    target = _SoftLikelihood(bench, problem.rng, kernel, chosen, repeats)
-    found = walk(problem, bench, target, step, steps)
-    if not len(found.places) and bench.used >= 2 * repeats:
-        raise ValueError(
-            f"epsilon={chosen:g} was not reached by any of {bench.used} simulations; a larger one is needed"
-        )
-    settings = {"epsilon": chosen, "kernel": kernel, "repeats": repeats, "steps": steps, "standardise": standardise}
-    return concluded(found, burn, bench, settings)
+
+    name: ClassVar[str] = "mcmc-abc"
+    seeks: ClassVar[bool] = True
+    epsilon: float | None = None
+    kernel: str = "gaussian"
+    repeats: int = 1
+    step: Any = None
+    burn: float = 0.2
+    steps: int | None = None
+    standardise: bool = True
+
+    def infer(self, problem: Problem) -> Inference:
+        kernel = _check.option(self.kernel, "kernel", ("gaussian", "indicator"))
+        repeats, burn = _check.count(self.repeats, "repeats"), read_share(self.burn, "burn")
+        steps = None if self.steps is None else _check.count(self.steps, "steps")
+        bench = Bench(problem, self.standardise)
+        chosen = _default_epsilon(bench, kernel) if self.epsilon is None else _check.positive(self.epsilon, "epsilon")
+        target = _SoftLikelihood(bench, problem.rng, kernel, chosen, repeats)
+        found = walk(problem, bench, target, self.step, steps)
+        if not len(found.places) and bench.used >= 2 * repeats:
+            raise ValueError(
+                f"epsilon={chosen:g} was not reached by any of {bench.used} simulations; a larger one is needed"
+            )
+        settings = {
+            "epsilon": chosen,
+            "kernel": kernel,
+            "repeats": repeats,
+            "steps": steps,
+            "standardise": self.standardise,
+        }
+        return concluded(found, burn, bench, settings)
 
 
 def _default_epsilon(bench: Bench, kernel: str) -> float:
@@ -159,15 +157,8 @@ class _Tries(NamedTuple):
         return _Tries(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
 
-def sequential_monte_carlo(
-    problem: Problem,
-    *,
-    particles: int | None = None,
-    shrink: float = 0.3,
-    epsilon: float | None = None,
-    populations: int | None = None,
-    standardise: bool = True,
-) -> Inference:
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class SequentialABC(Method):
     """Sequential Monte Carlo: populations of parameters ever nearer to the observation, each proposed from the last.
 
     The first population are the first simulations, by the prior. Each following one is drawn from normals about those of
@@ -177,7 +168,6 @@ def sequential_monte_carlo(
     prior, which keeps the weights bounded.
 
     Args:
-        problem: the inference to be made.
         particles: how many make a population; by default 2.5 times the root of the number of runs before it, at least 25
             and ten for each parameter, at most 1,000.
         shrink: the next epsilon is this quantile of the distances in the population.
@@ -186,21 +176,31 @@ def sequential_monte_carlo(
         populations: how many after the first; by default as many as the budget allows.
         standardise: False takes statistics, and epsilon, in their own units.
     """
-    bench = Bench(problem, standardise)
-    particles = None if particles is None else _check.count(particles, "particles", at_least=5)
-    shrink = _check.scalar(shrink, "shrink")
-    if not 0 < shrink < 1:
-        raise ValueError(f"shrink must lie between 0 and 1, got {shrink:g}")
-    populations = None if populations is None else _check.count(populations, "populations")
-    wanted = None if epsilon is None else _check.positive(epsilon, "epsilon")
-    history = _History(_Tries(bench.Z, np.ones(len(bench.Z)), np.sqrt(bench.squares(bench.X))))
-    with counted(problem, bench.left, "runs") as bar:
-        for _ in itertools.count() if populations is None else range(populations):
-            size = _size(bench) if particles is None else particles
-            if history.complete(wanted) or not _population(problem, bench, history, size, shrink, wanted, bar):
-                break
-    settings = {"particles": particles, "shrink": shrink, "epsilon": wanted, "populations": populations}
-    return _of_populations(history, bench, {**settings, "standardise": standardise})
+
+    name: ClassVar[str] = "smc-abc"
+    seeks: ClassVar[bool] = True
+    particles: int | None = None
+    shrink: float = 0.3
+    epsilon: float | None = None
+    populations: int | None = None
+    standardise: bool = True
+
+    def infer(self, problem: Problem) -> Inference:
+        bench = Bench(problem, self.standardise)
+        particles = None if self.particles is None else _check.count(self.particles, "particles", at_least=5)
+        shrink = _check.scalar(self.shrink, "shrink")
+        if not 0 < shrink < 1:
+            raise ValueError(f"shrink must lie between 0 and 1, got {shrink:g}")
+        populations = None if self.populations is None else _check.count(self.populations, "populations")
+        wanted = None if self.epsilon is None else _check.positive(self.epsilon, "epsilon")
+        history = _History(_Tries(bench.Z, np.ones(len(bench.Z)), np.sqrt(bench.squares(bench.X))))
+        with counted(problem, bench.left, "runs") as bar:
+            for _ in itertools.count() if populations is None else range(populations):
+                size = _size(bench) if particles is None else particles
+                if history.complete(wanted) or not _population(problem, bench, history, size, shrink, wanted, bar):
+                    break
+        settings = {"particles": particles, "shrink": shrink, "epsilon": wanted, "populations": populations}
+        return _of_populations(history, bench, {**settings, "standardise": self.standardise})
 
 
 def _size(bench: Bench) -> int:

@@ -300,9 +300,10 @@ def _rank(posterior: ParameterPosterior, law: Law, row: int, rng: np.random.Gene
 
 def _by_running_again(posterior: ParameterPosterior, rows: Array, rng: np.random.Generator) -> Array:
     """Ranks (R, d) for a method that has no closed form: it is run again for each replicate with the settings it chose."""
-    from ._infer import LEARNING
+    from ._methods import METHODS
 
-    if posterior.method not in LEARNING:
+    method = METHODS[posterior.method]
+    if method.seeks:
         raise ValueError(f"method {posterior.method!r} chooses where to simulate; it has no runs to calibrate with")
     problem = _problem(posterior, rng)
     ranks = np.full((len(rows), posterior.prior.dimension), np.nan)
@@ -310,7 +311,7 @@ def _by_running_again(posterior: ParameterPosterior, rows: Array, rng: np.random
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PosteriorWarning)
             try:
-                found = LEARNING[posterior.method](problem.without(int(row)), **posterior.settings)
+                found = method(**posterior.settings).infer(problem.without(int(row)))
             except ValueError:
                 continue
         ranks[i] = _rank(posterior, found.law, row, rng)

@@ -2,66 +2,57 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
-import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from .. import _check
-from .._typing import Array, ArrayLike, RandomState
+from .._typing import ArrayLike, RandomState
 from .._warning import warn_user
 from ..embeddings import PosteriorWarning
-from ..simulation import Failure, Runs
+from ..simulation import Run, Runs
 from ..simulation._runs import SHARE_TO_WARN
-from ..simulation._simulate import store_path
-from . import _abc, _dme, _kelfi, _kernel_methods, _likelihood
-from ._campaign import Campaign, usual_rounds
+from ._campaign import Campaign
 from ._doubts import doubts
-from ._epsilon import SpatioTemporalEpsilon
 from ._law import within_reach
-from ._observed import read_observation
+from ._likelihood import LearnedLikelihood
+from ._methods import read_method, where_it_belongs
 from ._posterior import ParameterPosterior
-from ._prior import DESIGNS, Prior, read_prior
-from ._problem import Inference, Problem, numbered
+from ._prior import Prior, read_prior
+from ._problem import FEWEST, Inference, Method, Problem
+from ._question import Question, read_runs
+from ._rounds import power_after, same_posterior, usual_rounds
+from ._search import Search, judge
 
-# Methods that learn from any simulations, and methods that choose where to simulate as they go.
-LEARNING: dict[str, Callable[..., Inference]] = {
-    "likelihood": _likelihood.likelihood,
-    "kelfi": _kelfi.kelfi,
-    "dme": _dme.dme,
-    "kbr": _kernel_methods.kernel_bayes,
-    "k-abc": _kernel_methods.kernel_abc,
-    "k2-abc": _kernel_methods.double_kernel_abc,
-    "rejection": _kernel_methods.rejection,
-}
-SEEKING: dict[str, Callable[..., Inference]] = {
-    "mcmc-abc": _abc.markov_chain,
-    "smc-abc": _abc.sequential_monte_carlo,
-    "synthetic": _abc.synthetic_likelihood,
-    "adaptive-synthetic": _abc.adaptive_synthetic_likelihood,
-    "gps-abc": _abc.surrogate,
-}
-METHODS = (*LEARNING, *SEEKING)
-# What arguments are called on the command line and in other libraries.
-_ELSEWHERE = {
-    **dict.fromkeys(("seed", "rng", "random_seed"), "random_state"),
-    **dict.fromkeys(("workers", "n_jobs", "processes", "num_workers"), "executor"),
-    **dict.fromkeys(("n", "n_simulations", "num_simulations", "runs", "budget"), "simulations"),
-    **dict.fromkeys(("x", "y", "data", "observation"), "observed"),
-    **dict.fromkeys(("theta", "params"), "parameters"),
-}
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+def _refusing_others(function: _Function) -> _Function:
+    """Say of an argument that a function does not have where it belongs."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        for word in given:
+            if word not in signature.parameters:
+                there = {name: value for name, value in given.items() if name in signature.parameters}
+                method = signature.bind_partial(*args, **there).arguments.get("method", LearnedLikelihood.name)
+                raise TypeError(where_it_belongs(word, signature.parameters, method))
+        return function(*args, **given)
+
+    return cast(_Function, call)
+
+
+@_refusing_others
 def infer(
     simulator: Callable[..., Any] | None = None,
     prior: Any = None,
     observed: Any = None,
     simulations: int | None = None,
-    method: str = "likelihood",
+    method: str | Method = "likelihood",
     *,
     parameters: ArrayLike | None = None,
     outputs: ArrayLike | None = None,
@@ -70,16 +61,9 @@ def infer(
     design: str = "halton",
     proposal: Any = None,
     statistics: Any = None,
-    executor: Any = None,
-    store: str | os.PathLike[str] | None = None,
-    timeout: float | None = None,
-    vectorised: bool = False,
-    pass_dict: bool | None = None,
-    max_seconds: float | None = None,
-    retry_failed: bool = False,
+    run: Run | None = None,
     progress: bool | None = None,
     random_state: RandomState = None,
-    **settings: Any,
 ) -> ParameterPosterior:
     """Infer the parameters of a simulator from an observation, without a likelihood.
 
@@ -90,8 +74,9 @@ def infer(
         observed: what was observed, in the shape of what a simulation returns: a dict of numbers for one that returns dicts.
         simulations: runs in all; 500 unless given. Those in the store count.
         method: "likelihood" (learned by `kb.ConditionalDensity`), "kelfi" (kernel means likelihood; Hsu 2019, chapter 4),
-            "dme" (deconditional; 5.9.3), "kbr" (kernel Bayes' rule), "k-abc", "k2-abc", "rejection"; and those that choose where to simulate, "mcmc-abc", "smc-abc",
-            "synthetic", "adaptive-synthetic", "gps-abc".
+            "dme" (deconditional; 5.9.3), "kbr" (kernel Bayes' rule), "k-abc", "k2-abc", "rejection"; and those that choose
+            where to simulate, "mcmc-abc", "smc-abc", "synthetic", "adaptive-synthetic", "gps-abc". With settings of its own,
+            an object such as `kb.lfi.KELFI(epsilon=0.1)`; `kb.lfi.METHODS` has them by their words.
         parameters, outputs: simulations made elsewhere, (m, d) and (m, ...), in place of a simulator. Data frames and dicts
             are read by the names of their columns.
         rounds: split the runs over so many rounds, each but the first drawn about the posterior so far: more accurate where
@@ -101,10 +86,9 @@ def infer(
         design: how the parameters of the first round follow the prior: "halton", "sobol" or "random".
         proposal: another `kb.Prior` over the same parameters to simulate from; the posterior is still that of `prior`.
         statistics: names of the outputs.
-        executor, store, timeout, vectorised, pass_dict, max_seconds, retry_failed: as in `kb.simulate`.
+        run: how the simulator is run: in which processes, with which store, for how long; a `kb.Run`.
         progress: show a bar; None: on a terminal when it takes more than a moment.
         random_state: seed of everything.
-        settings: of the method, such as `epsilon`, `lengthscale`, `reg`, `learn`, `adjust`, `epsilon_kernel` of "kelfi".
 
     Warns with `kb.PosteriorWarning` when the result should not be taken at face value; `posterior.problems` keeps it.
 
@@ -121,237 +105,147 @@ def infer(
         >>> 0.6 < summary["growth"]["mean"] < 1.3, summary["noise"]["std"] < summary["noise"]["prior std"]
         (True, True)
     """
-    method = _check.option(method, "method", METHODS)
-    chosen = LEARNING[method] if method in LEARNING else SEEKING[method]
-    _check_settings(chosen, method, settings)
+    method, how = read_method(method), _read_run(run)
     if prior is None or observed is None:
         raise ValueError(f"infer needs {'a prior' if prior is None else 'observed, the observation'}")
     prior = read_prior(prior)
-    rng = _check.generator(random_state)
-    options = {
-        "executor": executor,
-        "store": store_path(store),
-        "timeout": timeout,
-        "vectorised": vectorised,
-        "pass_dict": pass_dict,
-        "max_seconds": max_seconds,
-        "retry_failed": retry_failed,
-        "progress": progress,
-    }
-    question = _Question(prior, observed, statistics, method, functools.partial(chosen, **settings), progress)
     if parameters is not None or outputs is not None:
         if simulator is not None:
             raise ValueError("infer takes a simulator, or parameters and outputs of runs made elsewhere, not both")
-        _refuse_runs(method, simulations, rounds, more, proposal, options)
-        runs = _given_runs(prior, parameters, outputs)
-        problem = question.pose(runs, rng)
-        return _result(_Answer(question.infer(problem), problem, runs, rng), method, simulator, options)
+        _refuse_what_runs(method, simulations=simulations, rounds=rounds, more=more, proposal=proposal, run=run)
+        question = Question(prior, observed, statistics, method, _check.generator(random_state), progress=progress)
+        return _posterior(question, _from_runs(question, read_runs(prior, parameters, outputs)))
     if simulator is None:
         raise ValueError("infer needs a simulator, or parameters and outputs of runs made elsewhere")
     more = _check.count(more, "more", at_least=0)
     if more and simulations is not None:
         raise ValueError("pass simulations (runs in all) or more (runs in addition), not both")
-    if method in SEEKING and (rounds not in (1, "auto") or proposal is not None):
-        raise ValueError(f"method {method!r} chooses where to simulate: rounds and proposal are for the others")
-    start = _Start(prior, proposal, design)
-    campaign = Campaign(simulator, prior, _seed(random_state), options)
-    simulations = 500 if simulations is None else simulations
-    total = campaign.known() + more if more else _check.count(simulations, "simulations")
-    budget = _budget(rounds, total, more > 0, method)
-    return _result(_simulated(question, campaign, start, budget), method, simulator, options)
+    if method.seeks and (rounds not in (1, "auto") or proposal is not None):
+        raise ValueError(f"method {method.name!r} chooses where to simulate: rounds and proposal are for the others")
+    campaign = Campaign(simulator, prior, _seed(random_state), how, proposal=proposal, design=design, progress=progress)
+    total = (
+        campaign.known() + more if more else _check.count(500 if simulations is None else simulations, "simulations")
+    )
+    rng = np.random.default_rng(campaign.seed)
+    question = Question(prior, observed, statistics, method, rng, campaign.proposal, progress)
+    if method.seeks:
+        answer = _by_search(question, campaign, total)
+    else:
+        answer = _in_rounds(question, campaign, total, rounds, adding=more > 0)
+    return _posterior(question, answer, simulator, how)
 
 
-class _Budget(NamedTuple):
-    """Runs in all, over how many rounds, whether to add to a store, and whether to stop when nothing changes."""
-
-    total: int
-    rounds: int
-    adding: bool
-    stop: bool
+# ---------------------------------------------------------------------------------------- from runs to an inference
 
 
-def _budget(rounds: int | str, total: int, adding: bool, method: str) -> _Budget:
-    if rounds != "auto":
-        return _Budget(total, _check.count(rounds, "rounds"), adding, False)
-    if method != "likelihood":
-        return _Budget(total, 1, adding, False)
-    return _Budget(total, 2 if adding else usual_rounds(total), adding, True)
-
-
-class _Question(NamedTuple):
-    """What is to be inferred from any runs, and how."""
-
-    prior: Prior
-    observed: Any
-    statistics: Any
-    method: str
-    infer: functools.partial[Inference]
-    progress: bool | None
-
-    def pose(self, runs: Runs, rng: np.random.Generator) -> Problem:
-        """The inference that runs allow; what is wrong with the observation must not cost the runs."""
-        elsewhere = isinstance(self.infer.keywords.get("epsilon_kernel"), SpatioTemporalEpsilon)
-        try:
-            names = _names(runs, self.statistics)
-            if elsewhere:
-                y = _check.numbers(self.observed, "observed")
-            else:
-                free = self.method == "likelihood"
-                y = read_observation(self.observed, runs.outputs.shape[1:], names, several=free, partly=free)
-            outputs = _check.numbers(runs.outputs, "outputs")
-            return Problem(self.prior, y, runs.parameters, outputs, names, rng, progress=self.progress)
-        except ValueError as error:
-            error.runs = runs  # type: ignore[attr-defined]
-            error.add_note("The finished runs are in the attribute `runs` of this error.")
-            raise
-
-
-class _Answer(NamedTuple):
-    """What was inferred, from what, and random numbers to go on with."""
+class Answer(NamedTuple):
+    """What was found, from what."""
 
     found: Inference
     problem: Problem
     runs: Runs
-    rng: np.random.Generator
 
 
-class _Start:
-    """Where the parameters of the first round come from: the prior, or another distribution over the same parameters."""
-
-    def __init__(self, prior: Prior, proposal: Any, design: str):
-        self.prior, self.proposal = prior, None if proposal is None else read_prior(proposal)
-        self.source = prior if self.proposal is None else self.proposal
-        if self.source.names != prior.names:
-            raise ValueError(f"proposal has parameters {self.source.names} where the prior has {prior.names}")
-        self.design = _check.option(design, "design", DESIGNS)
-
-    def rows(self, begin: int, end: int, seed: int) -> Array:
-        """Some rows of the design."""
-        drawn = self.source.design(end - begin, self.design, start=begin, random_state=seed)
-        if self.proposal is not None and len(drawn) and not self.prior.contains(drawn).all():
-            row = drawn[int((~self.prior.contains(drawn)).argmax())]
-            raise ValueError(f"proposal draws parameters outside the support of the prior, such as {row}")
-        return drawn
+def _from_runs(question: Question, runs: Runs) -> Answer:
+    """Learn from runs that are there."""
+    problem = question.pose(runs)
+    return Answer(question.method.infer(problem), problem, runs)
 
 
-def _simulated(question: _Question, campaign: Campaign, start: _Start, budget: _Budget) -> _Answer:
-    """Runs of a simulator and what they tell: where a method asks for them, or round by round."""
-    rng = np.random.default_rng(campaign.seed)
+def _in_rounds(question: Question, campaign: Campaign, total: int, rounds: int | str, adding: bool) -> Answer:
+    """Simulate and learn, then simulate about what was learned, and so on."""
+    count, stop = _count_rounds(question.method, total, rounds, adding)
+    rows, followed, sizes = campaign.start(total, count, adding)
+    starts = [followed]  # of several rounds that are in the store already, the later ones count as one
+    runs = campaign.simulate(rows)
+    campaign.refuse_few(runs, FEWEST, total)
+    followed = int((runs.index < followed).sum())
 
-    def pose(runs: Runs) -> Problem:
-        return question.pose(runs, rng)
+    problem = question.pose(runs, starts, power_after(0, count))
+    found = question.method.infer(problem)
+    for number, size in enumerate(sizes, start=1):
+        if campaign.out_of_time or not size:
+            break
+        before = found if problem.power == 1.0 else None
+        starts = sorted({*starts, len(rows)})
+        rows = np.concatenate([rows, campaign.about(found, len(rows), int(size), number)])
+        runs = campaign.go_on(runs, rows)
+        problem = question.pose(runs, starts, power_after(number, count))
+        found = question.method.infer(problem)
+        if stop and before is not None and same_posterior(found, before):
+            break
+    if problem.power < 1.0:  # the time was over before the last round
+        problem = question.pose(runs, starts)
+        found = question.method.infer(problem)
 
-    if question.method in SEEKING:
-        return _Answer(*campaign.seek(pose, question.infer, budget.total), rng)
-
-    def learn(runs: Runs, starts: Array, power: float) -> tuple[Inference, Problem]:
-        problem = pose(runs)
-        problem.power = power
-        problem.rounds = np.searchsorted(starts, runs.index, side="right")
-        problem.proposal = start.proposal
-        return question.infer(problem), problem
-
-    def rows(begin: int, end: int) -> Array:
-        return start.rows(begin, end, campaign.seed)
-
-    found, problem, runs, followed = campaign.in_rounds(rows, learn, *budget)
-    found.details["first_round"] = followed if start.proposal is None else 0
-    if start.proposal is not None:
-        found.problems += _narrow(start.proposal, question.prior, found)
-    return _Answer(found, problem, runs, rng)
-
-
-# ------------------------------------------------------------------------------------------------ reading
-
-
-def _seed(random_state: RandomState) -> int | None:
-    """A whole number, or None to draw one."""
-    if random_state is None:
-        return None
-    if isinstance(random_state, (int, np.integer)):
-        return int(random_state)
-    return int(_check.generator(random_state).integers(2**31))
+    found.details["first_round"] = followed if campaign.proposal is None else 0
+    if campaign.proposal is not None:
+        found.problems += _narrow(campaign.proposal, question.prior, found)
+    return Answer(found, problem, runs)
 
 
-def _check_settings(method: Callable[..., Inference], name: str, settings: dict[str, Any]) -> None:
-    """Refuse what is no argument of the method: this is why methods with settings in common name them each."""
-    known = [p for p in inspect.signature(method).parameters if p != "problem"]
-    for setting in settings:
-        if setting not in known:
-            own = _near(setting)
-            meant = f", nor does infer take it: did you mean {own}?" if own else ";"
-            raise ValueError(f"method {name!r} has no setting {setting!r}{meant} it has {', '.join(known)}")
+def _by_search(question: Question, campaign: Campaign, total: int) -> Answer:
+    """A first look at the simulator; then the method simulates wherever it wants to."""
+    with campaign.opened() as simulate:
+        search = Search(simulate, question.prior, total)
+        first = search.first(campaign.seed)
+        campaign.refuse_few(first, len(search.rows) - len(first.failures), total)
+        problem = question.pose(first)
+        problem.run = search
+        try:
+            found = question.method.infer(problem)
+        except ValueError as error:
+            if search.short and campaign.out_of_time:
+                raise campaign.too_short(search.runs(), total, f"too few for this method: {error}") from None
+            raise
+    runs = search.runs()
+    judge(runs)
+    problem.theta, problem.outputs = runs.parameters, runs.outputs
+    return Answer(found, problem, runs)
 
 
-def _near(word: str) -> str | None:
-    """The argument of `infer` that a word is most like, or that others call so."""
-    arguments = [p for p in inspect.signature(infer).parameters if p != "settings"]
-    return _ELSEWHERE.get(word) or next(iter(difflib.get_close_matches(word, arguments, n=1, cutoff=0.7)), None)
+def _count_rounds(method: Method, total: int, rounds: int | str, adding: bool) -> tuple[int, bool]:
+    """How many rounds, and whether to stop when one changes nothing."""
+    if rounds != "auto":
+        return _check.count(rounds, "rounds"), False
+    if not isinstance(method, LearnedLikelihood):
+        return 1, False
+    return 2 if adding else usual_rounds(total), True
 
 
-def _refuse_runs(method: str, simulations: Any, rounds: Any, more: int, proposal: Any, options: dict[str, Any]) -> None:
-    if method in SEEKING:
-        raise ValueError(f"method {method!r} chooses where to simulate and needs the simulator itself")
-    given = [name for name in ("executor", "store", "timeout", "max_seconds") if options[name] is not None]
-    given += (
-        ["simulations"] * (simulations is not None) + ["rounds"] * (rounds not in (1, "auto")) + ["more"] * (more != 0)
+def _posterior(
+    question: Question, answer: Answer, simulator: Callable[..., Any] | None = None, run: Run | None = None
+) -> ParameterPosterior:
+    """What the user holds, and what there is to be said of it."""
+    found, problem, runs = answer
+    method = question.method
+    drawn = method.seeks or isinstance(method, LearnedLikelihood)
+    problems = (*doubts(problem, found, drawn=drawn), *found.problems)
+    if problems:
+        warn_user("\n".join(problems), PosteriorWarning)
+    if runs.failure_rate > SHARE_TO_WARN:  # the simulation has warned of it
+        problems += (f"{runs.failure_rate:.0%} of the runs failed and are left out",)
+    posterior = ParameterPosterior(
+        found.law,
+        problem.prior,
+        problem.observed,
+        problem.theta,
+        problem.outputs,
+        method=method.name,
+        settings=found.settings,
+        statistics=problem.statistics,
+        ess=found.ess,
+        problems=problems,
+        details=found.details,
+        scales=found.scales,
+        failures=len(runs.failures),
+        seed=int(question.rng.integers(2**31)),
+        ratio=None if method.seeks else problem.ratio(),
     )
-    given += ["proposal"] * (proposal is not None) + [n for n in ("vectorised", "retry_failed") if options[n]]
-    if given:
-        raise ValueError(f"{', '.join(given)} are for a simulator; with parameters and outputs nothing is run")
-
-
-def _given_runs(prior: Prior, parameters: Any, outputs: Any) -> Runs:
-    """Runs made elsewhere; rows with NaN are failed runs."""
-    if parameters is None or outputs is None:
-        raise ValueError("parameters and outputs belong together: the rows of one are those of the other")
-    theta = prior._read(parameters, "parameters")
-    if isinstance(outputs, dict):
-        if not outputs:
-            raise ValueError("outputs is an empty dict")
-        names, columns = tuple(outputs), [_check._as_numbers(v, f"outputs[{n!r}]") for n, v in outputs.items()]
-        for name, column in zip(names, columns, strict=True):
-            _check.same_length(theta, np.atleast_1d(column), "parameters", f"outputs[{name!r}]")
-        table = np.column_stack(columns)
-    else:
-        names, table = _check.own_names(outputs), np.atleast_1d(_check._as_numbers(outputs, "outputs"))
-    _check.distinct_names(names or (), "outputs")
-    _check.same_length(theta, table, "parameters", "outputs")
-    good = np.asarray(np.isfinite(table.reshape(len(table), -1)).all(1))
-    if not good.any():
-        raise ValueError("outputs has no row without NaN or infinity")
-    inside = prior.contains(theta)
-    if not inside.all():
-        row = int((~inside).argmax())
-        raise ValueError(
-            f"parameters has {(~inside).sum()} rows outside the support of the prior, such as row {row}: {theta[row]}"
-        )
-    failed = tuple(_failure(int(i), theta[i]) for i in np.flatnonzero(~good))
-    if len(failed) > 0.05 * len(good):
-        share = len(failed) / len(good)
-        warn_user(f"{share:.0%} of the rows of outputs hold NaN and are left out", PosteriorWarning)
-    index = np.flatnonzero(good)
-    return Runs(theta[good], table[good], index, np.full(len(index), np.nan), prior.names, names, failed)
-
-
-def _failure(index: int, row: Array) -> Any:
-    return Failure(int(index), row, "the output is not finite", "not finite")
-
-
-def _names(runs: Runs, given: Any) -> tuple[str, ...]:
-    width = int(np.prod(runs.outputs.shape[1:]))
-    if given is not None:
-        if runs.statistics is not None and tuple(given) != runs.statistics:
-            raise ValueError(f"statistics is {list(given)}, but the outputs have names: {list(runs.statistics)}")
-        if len(given) != width:
-            raise ValueError(f"statistics has {len(given)} names where a simulation returns {width} numbers")
-        if len(set(given)) < width:
-            raise ValueError(f"statistics has the same name twice among {list(given)}")
-        return tuple(map(str, given))
-    return runs.statistics or numbered(width)
-
-
-# ------------------------------------------------------------------------------------------------ working
+    how = (run or Run()).options()
+    posterior._simulator = (simulator, {k: v for k, v in how.items() if k not in ("store", "retry_failed")})
+    posterior._model = found.model
+    return posterior
 
 
 def _narrow(proposal: Prior, prior: Prior, found: Inference) -> list[str]:
@@ -370,30 +264,29 @@ def _narrow(proposal: Prior, prior: Prior, found: Inference) -> list[str]:
     ]
 
 
-def _result(answer: _Answer, method: str, simulator: Any, options: dict[str, Any]) -> ParameterPosterior:
-    found, problem, runs, rng = answer
-    problems = (*doubts(problem, found, drawn=method in SEEKING or method == "likelihood"), *found.problems)
-    if problems:
-        warn_user("\n".join(problems), PosteriorWarning)
-    if runs.failure_rate > SHARE_TO_WARN:  # the simulation has warned of it
-        problems += (f"{runs.failure_rate:.0%} of the runs failed and are left out",)
-    posterior = ParameterPosterior(
-        found.law,
-        problem.prior,
-        problem.observed,
-        problem.theta,
-        problem.outputs,
-        method=method,
-        settings=found.settings,
-        statistics=problem.statistics,
-        ess=found.ess,
-        problems=problems,
-        details=found.details,
-        scales=found.scales,
-        failures=len(runs.failures),
-        seed=int(rng.integers(2**31)),
-        ratio=problem.ratio() if method in LEARNING else None,
-    )
-    posterior._simulator = (simulator, {k: options[k] for k in ("executor", "timeout", "vectorised", "pass_dict")})
-    posterior._model = found.model
-    return posterior
+# ------------------------------------------------------------------------------------------------------- reading
+
+
+def _read_run(run: Run | None) -> Run:
+    if run is not None and not isinstance(run, Run):
+        raise ValueError(f"run must be a kb.Run, got {_check.given_instead(run, Run)}")
+    return run or Run()
+
+
+def _seed(random_state: RandomState) -> int | None:
+    """A whole number, or None to draw one."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(_check.generator(random_state).integers(2**31))
+
+
+def _refuse_what_runs(method: Method, **given: Any) -> None:
+    """Arguments that are for a simulator, where there is none."""
+    if method.seeks:
+        raise ValueError(f"method {method.name!r} chooses where to simulate and needs the simulator itself")
+    unless = {"rounds": (1, "auto"), "more": (0,)}
+    named = [name for name, value in given.items() if value is not None and value not in unless.get(name, ())]
+    if named:
+        raise ValueError(f"{', '.join(named)} are for a simulator; with parameters and outputs nothing is run")

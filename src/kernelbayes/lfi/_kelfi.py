@@ -14,8 +14,9 @@ Beyond the thesis: where the score says so, the posterior is moved to the mean a
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from ..rules.regression_adjustment import Moments, adjusted
 from ._epsilon import Comparison
 from ._law import KernelMeansPosterior, Law, Moved, WeightedPoints, within_reach
 from ._prior import Prior
-from ._problem import Inference, Problem
+from ._problem import Inference, Method, Problem
 
 # Scales are learned from at most so many simulations, those nearest the observation among them.
 _MOST_LEARNED = 1500
@@ -131,60 +132,91 @@ class KernelMeans:
         return spread_of_all(self.Z, self.ratio)
 
 
-def kelfi(
-    problem: Problem,
-    *,
-    epsilon_kernel: Any = "gaussian",
-    learn: str | None = "posterior",
-    ard: bool | None = None,
-    epsilon: Any = None,
-    lengthscale: float | None = None,
-    reg: float | None = None,
-    form: str | None = None,
-    replicates: int | None = None,
-    adjust: bool | None = None,
-) -> Inference:
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class KELFI(Method):
     """Kernel embedding likelihood-free inference.
 
-    `adjust` moves and stretches the posterior to the moments of a local regression of parameters on statistics; by default
-    where `learn="posterior"` finds that it scores better (`learning._adjustment`), and nowhere with other ways to learn.
+    Args:
+        epsilon_kernel: how outputs are compared: "gaussian", "iid", "mmd", "spatio-temporal", or one of the objects.
+        learn: how the scales that are not given are chosen: by how well simulations near the observation are inferred,
+            "posterior"; by the "marginal" likelihood (section 4.3.3); or None to take the first guess.
+        ard: whether each statistic has an epsilon of its own; by default with `learn="posterior"`.
+        epsilon: scales of the comparison, one or one for each statistic, in units of their spread.
+        lengthscale: of the kernel on parameters, in Gaussian coordinates.
+        reg: the regulariser.
+        form: "closed" or "sampled"; by default closed where the prior allows it.
+        replicates: how many simulations take the place of the observation while learning.
+        adjust: whether to move and stretch the posterior to the moments of a local regression of parameters on statistics;
+            by default where `learn="posterior"` finds that it scores better (`learning._adjustment`).
+
+    Example:
+        >>> import numpy as np, kernelbayes as kb
+        >>> prior = kb.Prior(mu=(-3, 3))
+        >>> theta = prior.design(200)
+        >>> given = {"parameters": theta, "outputs": theta + 0.3 * np.random.default_rng(0).normal(size=theta.shape)}
+        >>> posterior = kb.infer(**given, prior=prior, observed=[0.5], method=kb.lfi.KELFI(adjust=False), random_state=0)
+        >>> posterior.method, posterior.settings["adjust"]
+        ('kelfi', False)
     """
-    model, learned, ard = fit(problem, epsilon_kernel, learn, ard, epsilon, lengthscale, reg, replicates, adjust)
-    v, kappa = model.weights()
-    law, floor = _posterior(problem, model, v, kappa, form)
-    target = model.moments(kappa, model.comparison.observed)
-    if target is not None:
-        law = Moved(law, target)
-    scales = model.scales
-    ess = float(effective_sizes(kappa / kappa.sum()))
-    return Inference(
-        law,
-        {
-            "epsilon_kernel": epsilon_kernel,
-            **settings_of(scales),
-            "learn": learn,
-            "ard": ard,
-            "form": form,
-            "adjust": model.adjust,
-        },
-        ess,
-        [
-            *on_bounds(learned),
-            *_rough(floor),
-            *_blunt(model.comparison, scales, learned),
-            *_not_adjusted(bool(adjust) and target is None),
-        ],
-        {
-            "score": learned.value,
-            "evaluations": learned.evaluations,
-            "noise": floor,
-            "adjusted": target is not None,
-            "learned_from": min(len(model.Z), _MOST_LEARNED),
-            "centres": len(model.centres),
-        },
-        model,
-        dict(zip(model.comparison.names, scales.epsilon * model.comparison.units, strict=True)),
-    )
+
+    name: ClassVar[str] = "kelfi"
+    epsilon_kernel: Any = "gaussian"
+    learn: str | None = "posterior"
+    ard: bool | None = None
+    epsilon: Any = None
+    lengthscale: float | None = None
+    reg: float | None = None
+    form: str | None = None
+    replicates: int | None = None
+    adjust: bool | None = None
+
+    def infer(self, problem: Problem) -> Inference:
+        model, learned, ard = fit(
+            problem,
+            self.epsilon_kernel,
+            self.learn,
+            self.ard,
+            self.epsilon,
+            self.lengthscale,
+            self.reg,
+            self.replicates,
+            self.adjust,
+        )
+        v, kappa = model.weights()
+        law, floor = _posterior(problem, model, v, kappa, self.form)
+        target = model.moments(kappa, model.comparison.observed)
+        if target is not None:
+            law = Moved(law, target)
+        scales = model.scales
+        ess = float(effective_sizes(kappa / kappa.sum()))
+        return Inference(
+            law,
+            {
+                "epsilon_kernel": self.epsilon_kernel,
+                **settings_of(scales),
+                "learn": self.learn,
+                "ard": ard,
+                "form": self.form,
+                "adjust": model.adjust,
+            },
+            ess,
+            [
+                *on_bounds(learned),
+                *_rough(floor),
+                *_blunt(model.comparison, scales, learned),
+                *_not_adjusted(bool(self.adjust) and target is None),
+            ],
+            {
+                "score": learned.value,
+                "evaluations": learned.evaluations,
+                "noise": floor,
+                "adjusted": target is not None,
+                "learned_from": min(len(model.Z), _MOST_LEARNED),
+                "centres": len(model.centres),
+            },
+            model,
+            dict(zip(model.comparison.names, scales.epsilon * model.comparison.units, strict=True)),
+        )
 
 
 def settings_of(scales: Scales) -> dict[str, Any]:

@@ -11,8 +11,9 @@ likelihood does not know; where that is much of it, the posterior says so.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
@@ -26,7 +27,7 @@ from ._epsilon import explain_constant
 from ._law import Law, WeightedPoints
 from ._particles import LogLikelihood, ParticlePosterior
 from ._prior import Prior, even_coordinates
-from ._problem import Inference, Problem
+from ._problem import Inference, Method, Problem
 from ._statistics import Chosen, Components, make_statistics
 from ._tempering import FIRST, PARTICLES, Population, Target, temper
 
@@ -126,29 +127,40 @@ class LikelihoodAt:
         return np.max([share for _, _, share in self.moments], axis=0)
 
 
-def likelihood(
-    problem: Problem,
-    *,
-    particles: int = PARTICLES,
-    target_transform: Any = "auto",
-    scale: str = "auto",
-    dependence: str = "auto",
-    shape: str = "auto",
-    features: Recipe | None = None,
-    reduce: bool | None = None,
-) -> Inference:
-    """The posterior under a learned likelihood.
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedLikelihood(Method):
+    """The posterior under a likelihood that is learned from the simulations; the default.
 
-    `reduce` says whether outputs are reduced to principal components; by default where there are more than 32.
+    Args:
+        particles: how many follow the posterior.
+        target_transform, scale, dependence, shape, features: of `kb.ConditionalDensity`, which learns the density of the
+            statistics given the parameters.
+        reduce: whether outputs are reduced to principal components; by default where there are more than 32.
     """
-    parts = {"target_transform": target_transform, "scale": scale, "dependence": dependence, "shape": shape}
-    learned = learn(problem, reduce, features=features, **parts)
-    if problem.power == 1.0 and isinstance(learned.statistics, Chosen) and not learned.statistics.kept.all():
-        X = problem.outputs.reshape(len(problem.outputs), -1)
-        explain_constant(X, problem.observed.reshape(-1, X.shape[1]), ~learned.statistics.kept, problem.statistics)
-    found = conclude(learned, problem, int(problem.rng.integers(2**31)), particles)
-    found.settings = {"particles": particles, "features": features, "reduce": reduce, **parts}
-    return found
+
+    name: ClassVar[str] = "likelihood"
+    particles: int = PARTICLES
+    target_transform: Any = "auto"
+    scale: str = "auto"
+    dependence: str = "auto"
+    shape: str = "auto"
+    features: Recipe | None = None
+    reduce: bool | None = None
+
+    def infer(self, problem: Problem) -> Inference:
+        parts = {
+            "target_transform": self.target_transform,
+            "scale": self.scale,
+            "dependence": self.dependence,
+            "shape": self.shape,
+        }
+        learned = learn(problem, self.reduce, features=self.features, **parts)
+        if problem.power == 1.0 and isinstance(learned.statistics, Chosen) and not learned.statistics.kept.all():
+            X = problem.outputs.reshape(len(problem.outputs), -1)
+            explain_constant(X, problem.observed.reshape(-1, X.shape[1]), ~learned.statistics.kept, problem.statistics)
+        found = conclude(learned, problem, int(problem.rng.integers(2**31)), self.particles)
+        found.settings = {"particles": self.particles, "features": self.features, "reduce": self.reduce, **parts}
+        return found
 
 
 def learn(problem: Problem, reduce: bool | None = None, **settings: Any) -> Likelihood:

@@ -39,7 +39,7 @@ class ParameterPosterior:
         observed: the observation.
         parameters, outputs: the simulations (m, d) and (m, ...) it was learned from.
         statistics: names of the outputs.
-        settings: what the method chose or was given; pass them to `kb.infer` to fix them.
+        settings: what the method chose or was given; `kb.lfi.METHODS[posterior.method](**posterior.settings)` fixes them.
         ess: effective number of simulations behind it: how many resemble the observation.
         problems: sentences to read before the result is believed; empty if there is nothing to say.
         details: what else the method tells about itself.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -167,3 +168,19 @@ class Inference:
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
     model: Any = None
     scales: dict[str, float] | None = None
+
+
+class Method(abc.ABC):
+    """A way to a posterior: its settings are its attributes.
+
+    Attributes:
+        name: the word for it as it comes.
+        seeks: whether it chooses where to simulate as it goes; the others learn from any simulations.
+    """
+
+    name: ClassVar[str]
+    seeks: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def infer(self, problem: Problem) -> Inference:
+        """The posterior, from the runs there are or those that are asked for."""

@@ -11,7 +11,7 @@ import numpy as np
 from .._typing import Array
 from .._warning import warn_user
 from ..simulation import Failure, Runs, SimulationError, SimulationWarning
-from ..simulation._runs import SHARE_TO_WARN, commonest, joined
+from ..simulation._runs import FEWEST_TO_JUDGE, MOST_FAILED, SHARE_TO_WARN, commonest, joined
 from ._prior import Prior
 from ._problem import OutOfBudget
 
@@ -107,8 +107,6 @@ def _form(runs: Runs) -> str:
 
 def judge(runs: Runs) -> None:
     """Say it once, of all runs, when many failed; refuse when most did."""
-    from ..simulation._session import FEWEST_TO_JUDGE, MOST_FAILED  # which brings SQLite with it
-
     ended = len(runs) + len(runs.failures)
     if runs.failure_rate > MOST_FAILED and ended >= FEWEST_TO_JUDGE:
         raise SimulationError(f"{len(runs.failures)} of {ended} runs failed:\n  {commonest(runs)}", runs)

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from .. import _check
 from .._linalg import cholesky, solve, solve_lower
 from .._typing import Array
-from ._problem import Inference, OutOfBudget, Problem
+from ._problem import Inference, Method, OutOfBudget, Problem
 from ._synthetic import Deciding, decision_error, read_error, with_uncertainty
 from ._walk import Bench, concluded, read_share, walk
 
@@ -191,26 +191,14 @@ class _Somewhere(NamedTuple):
         return True
 
 
-def surrogate(
-    problem: Problem,
-    *,
-    epsilon: float = 0.1,
-    extra: int = 5,
-    error: float = 0.05,
-    draws: int = 50,
-    most: int = 400,
-    step: Any = None,
-    burn: float = 0.2,
-    steps: int = 5000,
-    standardise: bool = True,
-) -> Inference:
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class SurrogateABC(Method):
     """A long random walk under a Gaussian process surrogate of the statistics; Meeds and Welling (2014), GPS-ABC.
 
     The surrogate begins with the first simulations and is given more where a decision could be wrong. Its error is the
     same everywhere, and statistics farther than five spreads from the observation count as five spreads away.
 
     Args:
-        problem: the inference to be made.
         epsilon: its square is added to the statistics' variances, in units of their spread over the first simulations (2
             in Hsu's section 4.9.2).
         extra: simulations that are added at a time (Delta S).
@@ -220,16 +208,30 @@ def surrogate(
         step, burn, standardise: as in the synthetic likelihood.
         steps: length of the chain.
     """
-    epsilon, burn = _check.positive(epsilon, "epsilon"), read_share(burn, "burn")
-    extra, error = _check.count(extra, "extra"), read_error(error)
-    draws, most = _check.count(draws, "draws", at_least=2), _check.count(most, "most", at_least=0)
-    steps = _check.count(steps, "steps", at_least=10)
-    bench = Bench(problem, standardise)
-    model = Surrogate(bench.Z, bench.X, bench.observed, int(problem.rng.integers(2**31)))
-    settings = {"epsilon": epsilon, "extra": extra, "error": error, "draws": draws, "most": most}
-    target = _Surrogated(bench=bench, rng=problem.rng, model=model, **settings)
-    found = walk(problem, bench, target, step, steps)
-    inference = concluded(found, burn, bench, {**settings, "steps": steps, "standardise": standardise})
-    inference.details["noise"] = np.sqrt(model.noise)
-    inference.ess = min(inference.ess, float(len(model.Z)))
-    return with_uncertainty(inference, target, "simulations")
+
+    name: ClassVar[str] = "gps-abc"
+    seeks: ClassVar[bool] = True
+    epsilon: float = 0.1
+    extra: int = 5
+    error: float = 0.05
+    draws: int = 50
+    most: int = 400
+    step: Any = None
+    burn: float = 0.2
+    steps: int = 5000
+    standardise: bool = True
+
+    def infer(self, problem: Problem) -> Inference:
+        epsilon, burn = _check.positive(self.epsilon, "epsilon"), read_share(self.burn, "burn")
+        extra, error = _check.count(self.extra, "extra"), read_error(self.error)
+        draws, most = _check.count(self.draws, "draws", at_least=2), _check.count(self.most, "most", at_least=0)
+        steps = _check.count(self.steps, "steps", at_least=10)
+        bench = Bench(problem, self.standardise)
+        model = Surrogate(bench.Z, bench.X, bench.observed, int(problem.rng.integers(2**31)))
+        settings = {"epsilon": epsilon, "extra": extra, "error": error, "draws": draws, "most": most}
+        target = _Surrogated(bench=bench, rng=problem.rng, model=model, **settings)
+        found = walk(problem, bench, target, self.step, steps)
+        inference = concluded(found, burn, bench, {**settings, "steps": steps, "standardise": self.standardise})
+        inference.details["noise"] = np.sqrt(model.noise)
+        inference.ess = min(inference.ess, float(len(model.Z)))
+        return with_uncertainty(inference, target, "simulations")

@@ -2,8 +2,8 @@ r"""Synthetic likelihoods: statistics taken as normal, with moments from simulat
 
 | paper | here |
 |---|---|
-| Wood (2010), :math:`N(y; \mu_\theta, \Sigma_\theta + \epsilon^2 I)` | `synthetic_likelihood` |
-| Meeds and Welling (2014), section 3, ASL-ABC | `adaptive_synthetic_likelihood` |
+| Wood (2010), :math:`N(y; \mu_\theta, \Sigma_\theta + \epsilon^2 I)` | `SyntheticLikelihood` |
+| Meeds and Welling (2014), section 3, ASL-ABC | `AdaptiveSynthetic` |
 | the same, section 4, GPS-ABC | in `_surrogate.py` |
 | S or :math:`S_0`, :math:`\Delta S`, :math:`\xi`, m | `repeats`, `extra`, `error`, `draws` |
 
@@ -16,14 +16,14 @@ median :math:`\tau` as the threshold for :math:`u \sim U(0, 1)`, the probability
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import _check
 from .._linalg import cholesky, solve_lower
 from .._typing import Array
-from ._problem import Inference, Problem
+from ._problem import Inference, Method, Problem
 from ._walk import Bench, concluded, read_share, walk
 
 # A share of uncertain decisions above which the user is told.
@@ -80,20 +80,11 @@ class _Synthetic:
         return bool(np.log(self.rng.uniform()) < new - old + log_prior)
 
 
-def synthetic_likelihood(
-    problem: Problem,
-    *,
-    epsilon: float | None = None,
-    repeats: int = 10,
-    step: Any = None,
-    burn: float = 0.2,
-    steps: int | None = None,
-    standardise: bool = True,
-) -> Inference:
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class SyntheticLikelihood(Method):
     """Synthetic likelihood: a random walk under a normal density fitted to the runs at each place; Wood (2010).
 
     Args:
-        problem: the inference to be made.
         epsilon: its square is added to the statistics' variances, in units of their spread over the first simulations. The
             smaller, the less the posterior is widened, but with few repeats, or statistics that are counts, it is what
             keeps the covariance apart from zero. By default 0.1 with three times as many repeats as statistics or more,
@@ -104,14 +95,25 @@ def synthetic_likelihood(
         steps: length of the chain; by default what the budget allows.
         standardise: False takes statistics, and epsilon, in their own units.
     """
-    burn = read_share(burn, "burn")
-    repeats = _check.count(repeats, "repeats", at_least=2)
-    steps = None if steps is None else _check.count(steps, "steps")
-    bench = Bench(problem, standardise)
-    epsilon = _epsilon(bench, repeats) if epsilon is None else _check.positive(epsilon, "epsilon")
-    found = walk(problem, bench, _Synthetic(bench, problem.rng, epsilon, repeats), step, steps)
-    settings = {"epsilon": epsilon, "repeats": repeats, "steps": steps, "standardise": standardise}
-    return concluded(found, burn, bench, settings)
+
+    name: ClassVar[str] = "synthetic"
+    seeks: ClassVar[bool] = True
+    epsilon: float | None = None
+    repeats: int = 10
+    step: Any = None
+    burn: float = 0.2
+    steps: int | None = None
+    standardise: bool = True
+
+    def infer(self, problem: Problem) -> Inference:
+        burn = read_share(self.burn, "burn")
+        repeats = _check.count(self.repeats, "repeats", at_least=2)
+        steps = None if self.steps is None else _check.count(self.steps, "steps")
+        bench = Bench(problem, self.standardise)
+        epsilon = _epsilon(bench, repeats) if self.epsilon is None else _check.positive(self.epsilon, "epsilon")
+        found = walk(problem, bench, _Synthetic(bench, problem.rng, epsilon, repeats), self.step, steps)
+        settings = {"epsilon": epsilon, "repeats": repeats, "steps": steps, "standardise": self.standardise}
+        return concluded(found, burn, bench, settings)
 
 
 def _epsilon(bench: Bench, repeats: int) -> float:
@@ -195,24 +197,11 @@ class _Place:
         return self.moments.possible
 
 
-def adaptive_synthetic_likelihood(
-    problem: Problem,
-    *,
-    epsilon: float | None = None,
-    repeats: int = 10,
-    extra: int = 10,
-    error: float = 0.1,
-    draws: int = 50,
-    most: int | None = None,
-    step: Any = None,
-    burn: float = 0.2,
-    steps: int | None = None,
-    standardise: bool = True,
-) -> Inference:
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class AdaptiveSynthetic(Method):
     """Synthetic likelihood that simulates more where a decision could be wrong; Meeds and Welling (2014), ASL-ABC.
 
     Args:
-        problem: the inference to be made.
         epsilon: as in the synthetic likelihood.
         repeats: simulations at each place to begin with (S0).
         extra: how many are added there, and at the place the chain is at, as long as needed (Delta S).
@@ -221,18 +210,40 @@ def adaptive_synthetic_likelihood(
         most: simulations at one place, by default ten times `repeats`; then the decision is taken all the same.
         step, burn, steps, standardise: as in the synthetic likelihood.
     """
-    burn = read_share(burn, "burn")
-    repeats, extra = _check.count(repeats, "repeats", at_least=2), _check.count(extra, "extra")
-    error, draws = read_error(error), _check.count(draws, "draws", at_least=2)
-    most = 10 * repeats if most is None else _check.count(most, "most", at_least=repeats)
-    steps = None if steps is None else _check.count(steps, "steps")
-    bench = Bench(problem, standardise)
-    epsilon = _epsilon(bench, repeats) if epsilon is None else _check.positive(epsilon, "epsilon")
-    settings = {"epsilon": epsilon, "repeats": repeats, "extra": extra, "error": error, "draws": draws, "most": most}
-    target = _Adaptive(bench=bench, rng=problem.rng, **settings)
-    found = walk(problem, bench, target, step, steps)
-    inference = concluded(found, burn, bench, {**settings, "steps": steps, "standardise": standardise})
-    return with_uncertainty(inference, target, f"{most} simulations at each place")
+
+    name: ClassVar[str] = "adaptive-synthetic"
+    seeks: ClassVar[bool] = True
+    epsilon: float | None = None
+    repeats: int = 10
+    extra: int = 10
+    error: float = 0.1
+    draws: int = 50
+    most: int | None = None
+    step: Any = None
+    burn: float = 0.2
+    steps: int | None = None
+    standardise: bool = True
+
+    def infer(self, problem: Problem) -> Inference:
+        burn = read_share(self.burn, "burn")
+        repeats, extra = _check.count(self.repeats, "repeats", at_least=2), _check.count(self.extra, "extra")
+        error, draws = read_error(self.error), _check.count(self.draws, "draws", at_least=2)
+        most = 10 * repeats if self.most is None else _check.count(self.most, "most", at_least=repeats)
+        steps = None if self.steps is None else _check.count(self.steps, "steps")
+        bench = Bench(problem, self.standardise)
+        epsilon = _epsilon(bench, repeats) if self.epsilon is None else _check.positive(self.epsilon, "epsilon")
+        settings = {
+            "epsilon": epsilon,
+            "repeats": repeats,
+            "extra": extra,
+            "error": error,
+            "draws": draws,
+            "most": most,
+        }
+        target = _Adaptive(bench=bench, rng=problem.rng, **settings)
+        found = walk(problem, bench, target, self.step, steps)
+        inference = concluded(found, burn, bench, {**settings, "steps": steps, "standardise": self.standardise})
+        return with_uncertainty(inference, target, f"{most} simulations at each place")
 
 
 def read_error(value: Any) -> float:

@@ -17,12 +17,13 @@ from .._typing import Array, RandomState
 from ._calling import Caller, can_alarm
 from ._crews import Crew, Foreign, InProcess
 from ._interrupts import Interrupts
-from ._runs import SHARE_TO_WARN, Runs, SimulationError, StoreError, commonest
-from ._session import BATCH, FEWEST_TO_JUDGE, MOST_FAILED, Session
+from ._memory import Memory
+from ._records import Book
+from ._runs import FEWEST_TO_JUDGE, MOST_FAILED, SHARE_TO_WARN, Runs, SimulationError, StoreError, commonest
+from ._session import BATCH, Session
 from ._shipping import Portable
 from ._signature import fingerprint, how_to_call
 from ._state import carried
-from ._store import Ledger
 
 _MOST_NAMED = 6
 
@@ -64,7 +65,7 @@ class Running:
     def __enter__(self) -> Running:
         order = self._order
         with self._interrupts, ExitStack() as opened:
-            self._ledger = opened.enter_context(Ledger(order.store, order.width))
+            self._ledger = opened.enter_context(_book(order))
             # a store that was begun with batches as they came goes on with them
             begun = order.full if self._ledger.is_empty() else None
             self._full = bool(self._ledger.fact("full batches", begun))
@@ -133,6 +134,14 @@ class Running:
         return runs, notes
 
 
+def _book(order: Order) -> Book:
+    if order.store is None:
+        return Memory(order.width)
+    from ._store import Ledger  # which brings SQLite with it
+
+    return Ledger(order.store, order.width)
+
+
 def _crew(order: Order, caller: Any, interrupts: Interrupts, block: int) -> Crew:
     row_bytes = 8 * order.width * block
     if order.executor is None and (order.timeout is None or can_alarm()):
@@ -147,7 +156,7 @@ def _crew(order: Order, caller: Any, interrupts: Interrupts, block: int) -> Crew
 # ------------------------------------------------------------------------------------------- what the store remembers
 
 
-def _agreed_names(ledger: Ledger, order: Order) -> tuple[str, ...] | None:
+def _agreed_names(ledger: Book, order: Order) -> tuple[str, ...] | None:
     width, known = ledger.fact("dimension"), ledger.fact("names")
     if width is not None and width != order.width:
         raise ValueError(f"parameters has {order.width} columns where the store {order.store} has {width}")
@@ -156,7 +165,7 @@ def _agreed_names(ledger: Ledger, order: Order) -> tuple[str, ...] | None:
     return order.names or (None if known is None else tuple(known))
 
 
-def _agree(ledger: Ledger, order: Order, names: tuple[str, ...] | None) -> list[str]:
+def _agree(ledger: Book, order: Order, names: tuple[str, ...] | None) -> list[str]:
     """Write down, or compare, what belongs to a store."""
     name, source = fingerprint(order.simulator)
     ledger.fact("dimension", order.width)
@@ -176,7 +185,7 @@ def _agree(ledger: Ledger, order: Order, names: tuple[str, ...] | None) -> list[
     return []
 
 
-def _agree_on_state(ledger: Ledger, order: Order, now: dict[str, str]) -> list[str]:
+def _agree_on_state(ledger: Book, order: Order, now: dict[str, str]) -> list[str]:
     """Compare what the simulator carries along with what it did when the store was begun."""
     before = ledger.fact("state", now or None) or {}
     others = [name for name in _differing(before, now) if not ledger.fact(f"varies {name}")]
@@ -193,7 +202,7 @@ def _differing(before: dict[str, str], now: dict[str, str]) -> list[str]:
     return [name for name in {**before, **now} if before.get(name) != now.get(name)]
 
 
-def _entropy(ledger: Ledger, random_state: RandomState) -> int:
+def _entropy(ledger: Book, random_state: RandomState) -> int:
     """The seed of all runs: the store's, once it has one."""
     known = ledger.fact("entropy")
     given = isinstance(random_state, (int, np.integer))

@@ -17,6 +17,8 @@ from .._typing import Array
 
 # A larger share of failed runs is worth a warning.
 SHARE_TO_WARN = 0.05
+# More than half of at least so many: nothing good can come of it.
+FEWEST_TO_JUDGE, MOST_FAILED = 20, 0.5
 _REASONS_SHOWN = 3
 _NUMBER = re.compile(r"[-+]?\d[\w.+-]*")
 

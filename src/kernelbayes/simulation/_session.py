@@ -13,13 +13,11 @@ from .._typing import Array
 from ._calling import Outcome
 from ._crews import Crew, Task
 from ._interrupts import Interrupts
-from ._runs import SimulationError, commonest
-from ._store import Form, Ledger, Record
+from ._records import Book, Form, Record
+from ._runs import FEWEST_TO_JUDGE, MOST_FAILED, SimulationError, commonest
 
 # How long to wait for news before looking at the clock and at Ctrl-C.
 _POLL, _POLL_OTHERS = 0.05, 0.2
-# More than half of at least so many: nothing good can come of it.
-FEWEST_TO_JUDGE, MOST_FAILED = 20, 0.5
 #: Rows of a batch for a vectorised simulator; batches begin at its multiples.
 BATCH = 100
 
@@ -28,7 +26,7 @@ class Session:
     """One call of `simulate`, from the first run that is missing to the last."""
 
     def __init__(
-        self, ledger: Ledger, crew: Crew, interrupts: Interrupts, bar: Any, block: int, end: float, full: bool = False
+        self, ledger: Book, crew: Crew, interrupts: Interrupts, bar: Any, block: int, end: float, full: bool = False
     ):
         self._ledger, self._crew, self._interrupts, self._bar = ledger, crew, interrupts, bar
         self._block, self._end, self._full = block, end, full

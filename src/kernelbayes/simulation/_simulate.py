@@ -163,7 +163,7 @@ def running(
         simulator,
         width,
         _names(names, width),
-        _executor(executor),
+        read_executor(executor),
         store_path(store),
         None if timeout is None else _check.positive(timeout, "timeout"),
         _check.option(vectorised, "vectorised", (True, False)),
@@ -199,7 +199,9 @@ def settled_seed(store: str | os.PathLike[str], seed: int) -> int:
     """The seed of a store, which is the one given if it has none yet: several processes that begin at once agree on it."""
     from ._store import Ledger
 
-    with Ledger(store_path(store), 1) as ledger:
+    path = store_path(store)
+    assert path is not None
+    with Ledger(path, 1) as ledger:
         return int(ledger.fact("entropy", str(seed)))
 
 
@@ -246,7 +248,8 @@ def _names(names: Any, width: int) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _executor(executor: Any) -> Any:
+def read_executor(executor: Any) -> Any:
+    """None, a whole number of processes, or what has a `submit`."""
     if executor is None or callable(getattr(executor, "submit", None)):
         return executor
     if isinstance(executor, bool) or not isinstance(executor, (int, np.integer)) or executor < 1:

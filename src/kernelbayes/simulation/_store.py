@@ -1,4 +1,4 @@
-"""The ledger of runs: which are done, which failed, and who is working on which. One SQLite file, or memory.
+"""The ledger of runs: which are done, which failed, and who is working on which. One SQLite file.
 
 Every finished run is committed as it finishes. The write-ahead log with `synchronous=NORMAL` does not wait for the disk at
 every commit: nothing that was committed is lost when processes die, in whatever way; when the machine loses power, the last
@@ -12,11 +12,10 @@ import os
 import secrets
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,8 @@ from ._layout import (
     told,
 )
 from ._owners import Heartbeat, Owner, Watch, this_process
-from ._runs import Failure, Runs, SimulationError, StoreError
+from ._records import Book, Form, OtherDesign, Record, runs_of
+from ._runs import Runs, SimulationError, StoreError
 
 # Looking again for what others have left undone reads the whole table: not at every turn, nor most of the time.
 _LOOK_AGAIN, _LOOK_SHARE = 0.2, 0.05
@@ -46,55 +46,18 @@ _SAME = 1e-12
 _ROW_MARGIN = 10_000
 
 
-class Record(NamedTuple):
-    """One run as it goes into the ledger; `kind` is None where it finished."""
+class Ledger(Book):
+    """Runs of a design in a file."""
 
-    run: int
-    parameters: Array
-    output: Array | None
-    form: int | None
-    seconds: float
-    kind: str | None
-    reason: str | None
-
-
-class Form(NamedTuple):
-    """What an output looks like. Runs should agree on one; those that differ from most are failures."""
-
-    shape: tuple[int, ...]
-    statistics: tuple[str, ...] | None
-
-    def __str__(self) -> str:
-        return f"shape {self.shape}" if self.statistics is None else f"the statistics {', '.join(self.statistics)}"
-
-    @classmethod
-    def read(cls, text: str) -> Form:
-        """A form as it is kept."""
-        shape, statistics = json.loads(text)
-        return cls(tuple(shape), None if statistics is None else tuple(statistics))
-
-
-class OtherDesign(ValueError):
-    """A store that holds a run with other parameters than those of the design."""
-
-
-class Ledger:
-    """Runs 0 .. budget - 1 of a design, in a file or (without a path) in memory.
-
-    Attributes:
-        rows: the design (budget, d), to which rows are added by `extend`.
-        start: where the last of them begin; what was before them is over, and is not looked at again.
-    """
-
-    def __init__(self, path: str | os.PathLike[str] | None, width: int):
-        self.rows, self.start = np.empty((0, width)), 0
-        self.path = None if path is None else Path(path).absolute()
+    def __init__(self, path: str | os.PathLike[str], width: int):
+        super().__init__(width)
+        self.path: Path = Path(path).absolute()
         self._todo, self._look_at = np.arange(0), -np.inf
         self._number, self._owner = -1, this_process()
         self._watch = Watch()
         self._heartbeat: Heartbeat | None = None
         self._forms: dict[Form, tuple[int, Form]] = {}
-        self._db = sqlite3.connect(":memory:", isolation_level=None) if self.path is None else open_to_write(self.path)
+        self._db = open_to_write(self.path)
         self._most_bytes = self._db.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - _ROW_MARGIN
         try:
             with self._transaction():
@@ -102,12 +65,6 @@ class Ledger:
         except BaseException:
             self._db.close()
             raise
-
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ---------------------------------------------------------------------------------------- what is known of it
 
@@ -122,31 +79,17 @@ class Ledger:
         """Whether there is no run yet."""
         return self._db.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is None
 
-    def take_over(self, runs: Runs) -> None:
-        """Enter runs that are known already: what a store does, where there is none."""
-        if len(runs):
-            number, _ = self.form(Form(runs.outputs.shape[1:], runs.statistics))
-            done = zip(runs.index, runs.parameters, runs.outputs, runs.seconds, strict=True)
-            self.record(Record(int(i), row, output, number, float(s), None, None) for i, row, output, s in done)
-        self.record(Record(f.index, f.parameters, None, None, 0.0, f.kind, f.reason) for f in runs.failures)
-
     def begin(self) -> None:
         """Enter this process as an owner."""
         self._owner.begin()
         self._number = secrets.randbits(62)  # never that of one who is gone
         with self._transaction():
             self._enter()
-        if self.path is not None:
-            self._heartbeat = Heartbeat(self._beat)
+        self._heartbeat = Heartbeat(self._beat)
 
     def _enter(self) -> None:
         """Others may have taken this process for dead, if it was stopped for long."""
         self._db.execute("INSERT OR IGNORE INTO owners VALUES (?, ?, ?, ?, ?)", (self._number, *self._owner))
-
-    @property
-    def budget(self) -> int:
-        """Number of rows."""
-        return len(self.rows)
 
     def extend(self, rows: Array, retry_failed: bool = False) -> None:
         """Add rows (k, d) to the design, and compare them with what the store holds."""
@@ -230,13 +173,11 @@ class Ledger:
 
     def _release(self) -> bool:
         """Forget this owner when there is room for it again; True when there is no more to do."""
-        assert self.path is not None
         # its claims are then nobody's
         return self._elsewhere("DELETE FROM owners WHERE owner = ?", self._number) or not self.path.exists()
 
     def _elsewhere(self, statement: str, *values: Any) -> bool:
         """Execute a statement from a thread, with a connection of its own; whether that was possible."""
-        assert self.path is not None
         with suppress(sqlite3.Error), closing(open_again(self.path, timeout=1.0)) as db:
             db.execute(statement, values)
             return True
@@ -247,11 +188,10 @@ class Ledger:
     def form(self, form: Form) -> tuple[int, Form]:
         """The number of a form, and the form itself with its statistics in the order that came first."""
         if form not in self._forms:
-            likeness = json.dumps((form.shape, None if form.statistics is None else sorted(form.statistics)))
             with self._transaction():
-                put_form(self._db, None, likeness, json.dumps(form))
+                put_form(self._db, None, form.likeness, json.dumps(form))
                 query = "SELECT form, value FROM forms WHERE likeness = ?"
-                number, value = self._db.execute(query, (likeness,)).fetchone()
+                number, value = self._db.execute(query, (form.likeness,)).fetchone()
             self._forms[form] = number, Form.read(value)
         return self._forms[form]
 
@@ -314,32 +254,18 @@ class Ledger:
             raise
 
 
-def read_runs(db: sqlite3.Connection, path: Path | None, first: int = 0, below: int = 2**62) -> Runs:
+def read_runs(db: sqlite3.Connection, path: Path, first: int = 0, below: int = 2**62) -> Runs:
     """The runs of a ledger from a number on, and below one if it is given, each compared with its checksum."""
-    found = list(rows(db, path, first, below))
+    found = [_record(row) for row in rows(db, path, first, below)]
     forms = {number: Form.read(text) for number, text in db.execute("SELECT form, value FROM forms")}
-    # the form of most; that of the first among equals, which the counter knows first
-    usual = Counter(row.form for row in found if row.form is not None).most_common(1)
-    main = usual[0][0] if usual else None
-    done = [row for row in found if row.form == main] if usual else []
     names = fact(db, "names")
-    return Runs(
-        parameters=_numbers([row.parameters for row in done]).reshape(len(done), fact(db, "dimension") or 0),
-        outputs=_numbers([row.output or b"" for row in done]).reshape(len(done), *(forms[main].shape if done else ())),
-        index=np.array([row.run for row in done], dtype=int),
-        seconds=np.array([row.seconds for row in done], dtype=float),
-        names=None if names is None else tuple(names),
-        statistics=forms[main].statistics if done else None,
-        failures=tuple(_failure(row, main, forms) for row in found if row.form is None or row.form != main),
-    )
+    return runs_of(found, forms, None if names is None else tuple(names), fact(db, "dimension") or 0)
 
 
-def _failure(row: Row, main: int | None, forms: dict[int, Form]) -> Failure:
-    parameters = _numbers([row.parameters])
-    if row.form is None:
-        return Failure(row.run, parameters, row.reason or "", row.kind or "")
-    reason = f"returned {forms[row.form]}, where most runs returned {forms[main or 0]}"
-    return Failure(row.run, parameters, reason, "wrong shape")
+def _record(row: Row) -> Record:
+    output = None if row.output is None else np.frombuffer(row.output, "<f8")
+    parameters = np.frombuffer(row.parameters, "<f8")
+    return Record(row.run, parameters, output, row.form, row.seconds, row.kind, row.reason)
 
 
 def read_store(path: Path) -> Runs:

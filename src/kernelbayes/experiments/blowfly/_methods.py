@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._typing import Array
-from ...lfi import GaussianEpsilon, ParameterPosterior, infer
+from ...lfi import METHODS, GaussianEpsilon, ParameterPosterior, infer
 from ...lfi._law import WeightedPoints
+from ...simulation import Run
 from .._expected import expected_warnings
 from .._figures import ACCENT, FAINT, GOLD, GREEN, INK, PURPLE, SECOND
 from .._simulators import (
@@ -34,6 +35,7 @@ class Way(NamedTuple):
     mode: bool = False
     seeks: bool = False
     dashed: bool = False
+    rounds: int = 1
 
 
 _SPREADS = {"epsilon_kernel": GaussianEpsilon(ranks=False)}
@@ -70,7 +72,7 @@ WAYS = {
         seeks=True,
     ),
     "unadjusted": Way("KELFI, not adjusted", ACCENT, "kelfi", {"adjust": False}, dashed=True),
-    "rounds": Way("KELFI, rounds", "#a23b72", "kelfi", {"rounds": ROUNDS}, seeks=True),
+    "rounds": Way("KELFI, rounds", "#a23b72", "kelfi", seeks=True, rounds=ROUNDS),
 }
 
 
@@ -141,15 +143,16 @@ def _epsilon(posterior: ParameterPosterior) -> float:
 
 
 def _posterior(way: Way, task: Task, theta: Array, X: Array, seed: int) -> ParameterPosterior | None:
-    common = {"prior": blowfly_prior(), "observed": task.observed, "method": way.method, "random_state": seed}
+    method = METHODS[way.method](**way.settings)
+    common = {"prior": blowfly_prior(), "observed": task.observed, "method": method, "random_state": seed}
     if way.seeks:
-        simulator = {"simulator": simulate_blowflies, "vectorised": True, "pass_dict": False, "progress": False}
-        common |= {**simulator, "simulations": len(theta)}
+        run = Run(vectorised=True, pass_dict=False)
+        common |= {"simulator": simulate_blowflies, "run": run, "progress": False, "simulations": len(theta)}
     else:
         common |= {"parameters": theta, "outputs": X}
     try:
         with expected_warnings():
-            posterior = infer(**common, **way.settings)
+            posterior = infer(**common, rounds=way.rounds)
             posterior.mean()
     except ValueError:  # weights that cancel, or a likelihood nowhere above its errors
         return None

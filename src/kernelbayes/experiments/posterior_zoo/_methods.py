@@ -15,6 +15,7 @@ from ..._progress import progress_bar
 from ..._typing import Array
 from ...embeddings import PosteriorWarning
 from ...lfi import infer
+from ...simulation import Run
 from .._figures import ACCENT, GOLD, GREEN, INK, PURPLE, SECOND
 from .._study import Runs, Study
 from . import _sbi
@@ -120,8 +121,8 @@ def _drawn(problem: ZooProblem, name: str, x: Array, size: int, seed: int) -> tu
         return draws, time.process_time() - start, False
     if method.group == ROUNDS:
         rng = np.random.default_rng([seed, 2])
-        runs = {"simulator": functools.partial(_simulate, problem, rng), "simulations": size, "vectorised": True}
-        runs |= {"pass_dict": False, "progress": False}
+        runs = {"simulator": functools.partial(_simulate, problem, rng), "simulations": size}
+        runs |= {"run": Run(vectorised=True, pass_dict=False), "progress": False}
     else:
         runs = dict(zip(("parameters", "outputs"), problem.runs(size, seed), strict=True))
         start = time.process_time()
