@@ -214,7 +214,6 @@ _FITTED: dict[type, Fields] = {
         "spread_": Numbers,
         "columns_": tuple[ColumnDensity, ...],
         "joint_": Joint,
-        "margins_": tuple[Shape, ...],
         "residuals_": Gaps,
         "scores_": Gaps,
         "target_names_": _Names,

@@ -20,6 +20,7 @@ from ..learning import default_target_kernel
 from ..learning._conditional import place_groups
 from ._columns import ColumnDensity, FittedColumn, fit_column
 from ._joint import FittedJoint, Joint, fit_joint
+from ._shape import Shape
 from ._transform import NAMES
 
 SCALES = ("auto", "constant", "varying")
@@ -121,9 +122,6 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
         every = np.arange(Y.shape[1])
         found = self._joint_of(every)
         self.joint_, self._joint_cache = found.joint, {}
-        self.margins_ = (
-            (self.joint_.shape,) if len(every) == 1 else tuple(self._joint_of(every[[j]]).joint.shape for j in every)
-        )
         rows = found.rows
         slopes = sum(c.transform.log_slope(Y[rows, j]) for j, c in enumerate(self.columns_))
         self.scores_ = np.full(len(kept), np.nan)
@@ -296,6 +294,12 @@ class ConditionalDensity(MultiOutput, BaseEstimator):
             "scale": scale + ends,
             "shape": self.margins_[j].described(),
         }
+
+    @property
+    def margins_(self) -> tuple[Shape, ...]:
+        """The shape of each column's residuals by itself; found when it is asked for."""
+        check_is_fitted(self)
+        return tuple(self._marginal(np.array([j])).shape for j in range(len(self.columns_)))
 
     def _moments(self, X: Array) -> tuple[Array, Array]:
         """Location and scale (t, p) of each column, on the transformed scale."""
