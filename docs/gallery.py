@@ -224,6 +224,12 @@ def _uci(ax: Any) -> None:
     ax.set(title="Log loss, mean of four data sets", xlabel="nats")
 
 
+def _regression_distributions(ax: Any) -> None:
+    row = next(r for r in found("regression-distributions", "Continuous ranked") if r["table"].startswith("mean"))
+    _bars(ax, {name: value for name, value in row.items() if name != "table"}, ["density"])
+    ax.set(title="CRPS, mean of the tables", xlabel="standard deviations of y")
+
+
 def _mnist_relevance(ax: Any) -> None:
     names = {"bound": "bound", "ERM": "no complexity", "SVC, tuned": "SVC, tuned", "SVC": "SVC"}
     _columns(ax, found("mnist-relevance", "Test accuracy"), "n", names, "x")
@@ -287,6 +293,7 @@ FIGURES: dict[str, Callable[[Any], None]] = {
     "posterior-zoo": _posterior_zoo,
     "iris": _iris,
     "uci": _uci,
+    "regression-distributions": _regression_distributions,
     "mnist-relevance": _mnist_relevance,
     "mnist-network": _mnist_network,
     "sparse-points": _sparse_points,

@@ -221,14 +221,20 @@ class KernelBayesRule(HoldsGram, BaseEstimator):
         if scored is None and self._likelihood_is_settled and self.X_.ndim == 2:
             scored = Linear()  # nothing is scored: the cheapest will do
         self.likelihood_ = ConditionalEmbedding(
-            self.latent_kernel, scored, recipe, self.prior_reg, intercept=False, random_state=rng
+            self.latent_kernel, scored, recipe, self.prior_reg, intercept=False, ard=False, random_state=rng
         ).fit(self.Z_, self.X_)
 
     def _choose_by_leave_one_out(self, rng: np.random.Generator) -> None:
         """Kernel and regulariser of x by leave-one-out of the regression of z on x, as for a conditional embedding."""
         scored = self.latent_kernel if self.Z_.dtype.kind != "f" else None
         regression = ConditionalEmbedding(
-            self.kernel, scored, self.features, self.reg, intercept=self.normalise is not None, random_state=rng
+            self.kernel,
+            scored,
+            self.features,
+            self.reg,
+            intercept=self.normalise is not None,
+            ard=False,
+            random_state=rng,
         )
         targets, rng = regression._represent(self.X_, self.Z_)
         self.targets_ = targets if self.reg is None else None

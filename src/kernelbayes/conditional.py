@@ -51,6 +51,8 @@ from .rules import chain_rule, conditional, sum_rule
 
 # Points held out to choose reg in a sample too large to leave each out.
 _HELD_OUT = 2000
+# Columns at most, and pairs for each of them at least, for which lengthscales of their own are learned unasked.
+_MOST_EACH, _PAIRS_EACH = 30, 10
 
 
 class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator):
@@ -70,7 +72,8 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         reg: regulariser per sample: the Gram matrix of n points is shifted by `n * reg`. By default chosen by `learn`.
         intercept: shrink towards the distribution of all y instead of towards zero; the weights then sum to one. With
             False the weights are the formula above as printed.
-        ard: learn one lengthscale per column of x instead of one for all. Only with `kernel=None`.
+        ard: learn one lengthscale per column of x instead of one for all. With "auto" where x has 30 columns at most and
+            there are ten pairs for each. Only with `kernel=None`.
         learn: how hyperparameters are chosen: "loo" (closed-form leave-one-out) or "validation" (five folds with
             the penalty of Hsu's equation 2.52).
         progress: show a bar while a large sample is streamed; None: on a terminal when it takes more than a moment.
@@ -109,7 +112,7 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
         reg: float | None = None,
         *,
         intercept: bool = True,
-        ard: bool = False,
+        ard: bool | str = "auto",
         learn: str = "loo",
         progress: bool | None = None,
         random_state: RandomState = None,
@@ -158,7 +161,9 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
             _check.positive(self.reg, "reg")
         _check.option(self.learn, "learn", ("loo", "validation"))
         check_kinds(self, kernel=Kernel, target_kernel=Kernel, features=Recipe)
-        if self.ard and self.kernel is not None:
+        if not isinstance(self.ard, (bool, np.bool_)) and self.ard != "auto":
+            raise ValueError(f'ard must be True, False or "auto", got {self.ard!r}')
+        if self.ard is True and self.kernel is not None:
             raise ValueError("ard=True learns the lengthscales of the default kernel; leave kernel=None")
 
     def _check_pairs(self, X: Any, Y: Any, kernel: Kernel | None) -> tuple[Array, Array]:
@@ -182,7 +187,9 @@ class ConditionalEmbedding(HoldsGram, MultiOutput, RegressorMixin, BaseEstimator
 
     def _choose_kernel(self, targets: Array, rng: np.random.Generator) -> Kernel:
         scale = np.asarray(lengthscale_of(self.X_, "X", per_column=True))
-        start = Gaussian(np.ones(self.X_.shape[1]) if self.ard else 1.0)
+        n, d = self.X_.shape
+        each = d <= _MOST_EACH and n >= _PAIRS_EACH * d if self.ard == "auto" else self.ard
+        start = Gaussian(np.ones(d) if each and d > 1 else 1.0)
         self.tuning_ = tune_kernel(
             start, self.X_ / scale, targets, reg=self.reg, method=self.learn, rng=rng, groups=self._groups
         )

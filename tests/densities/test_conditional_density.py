@@ -257,11 +257,11 @@ def regimes(n, seed):
 
 
 def test_two_regimes_whose_chance_depends_on_x():
-    (x, y), (new, y_new) = regimes(600, 15), regimes(2000, 16)
+    (x, y), (new, y_new) = regimes(1000, 15), regimes(2000, 16)
     model = ConditionalDensity(random_state=0).fit(x, y)
     constant = ConditionalDensity(shape="joint", random_state=0).fit(x, y)
     assert model.joint_.shape.local
-    assert model.score(new, y_new) > constant.score(new, y_new) + 0.1
+    assert model.score(new, y_new) > constant.score(new, y_new) + 0.05  # in eight samples .12 to .29
     lower, upper = model.interval(new, 0.9)
     assert ((lower <= y_new) & (y_new <= upper)).mean() == pytest.approx(0.9, abs=0.06)
     for at, chance in (([-1.0, 0.0, 0.0], 1 / (1 + np.exp(3))), ([1.0, 0.0, 0.0], 1 / (1 + np.exp(-3)))):

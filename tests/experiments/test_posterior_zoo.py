@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import softmax
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.neural_network import MLPClassifier
 
 from kernelbayes.experiments import Runs, Study, posterior_zoo
 from kernelbayes.experiments.posterior_zoo import (
@@ -23,7 +25,7 @@ from kernelbayes.experiments.posterior_zoo import (
 )
 from kernelbayes.experiments.posterior_zoo._claims import claims
 from kernelbayes.experiments.posterior_zoo._methods import METHODS, Cell, cells, fill
-from kernelbayes.experiments.posterior_zoo._metrics import c2st
+from kernelbayes.experiments.posterior_zoo._two_samples import c2st
 
 # ------------------------------------------------------------------------------------------------------ problems
 
@@ -171,6 +173,18 @@ def test_a_network_cannot_tell_equal_samples_apart():
 def test_a_network_tells_shifted_samples_apart_as_well_as_can_be():
     found = c2st(_normal(3000), _normal(1000, shift=[2.0, 0.0], seed=1))
     assert found == pytest.approx(stats.norm.cdf(1.0), abs=0.05)
+
+
+def test_networks_in_a_stack_do_as_well_as_one_by_one():
+    """Beside scikit-learn's, on samples that differ in shape."""
+    rng = np.random.default_rng(4)
+    exact, draws = rng.standard_normal((1000, 2)), rng.standard_t(3.0, (1000, 2))
+    draws[:, 0] += 0.5
+    both = (np.concatenate([exact, draws]) - exact.mean(0)) / exact.std(0)
+    network = MLPClassifier((20, 20), max_iter=1000, random_state=0)
+    folds = KFold(5, shuffle=True, random_state=0)
+    known = cross_val_score(network, both, np.repeat([0, 1], 1000), cv=folds).mean()
+    assert c2st(exact, draws) == pytest.approx(known, abs=0.04)
 
 
 def test_measures_of_normals():

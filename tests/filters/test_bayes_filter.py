@@ -143,6 +143,25 @@ def test_a_missing_observation_leaves_the_prediction(rule, data):
     np.testing.assert_array_equal(model.filter(as_list).weights, track.weights)
 
 
+@pytest.mark.parametrize("normalise", ["divide", "prior"])
+@pytest.mark.parametrize("rule", ["iw", "kbr", "dmo", "subspace"])
+def test_beyond_what_was_seen_the_mean_does_not_run_away(rule, normalise):
+    """A log of one half of a room, and a walk through the other half with gaps in the readings."""
+    rng = np.random.default_rng(0)
+
+    def walk(steps, low):
+        push, x = rng.choice([-0.15, 0.15], (steps, 1)), np.zeros((steps, 1))
+        for t in range(1, steps):
+            x[t] = np.clip(x[t - 1] + push[t] + 0.02 * rng.normal(), low, low + 1.5)
+        return x + 0.1 * rng.normal(size=x.shape), x, push
+
+    (X, Z, U), (Xt, _, Ut) = walk(150, -1.5), walk(200, 0.0)
+    Xt[np.arange(200) // 10 % 2 == 1] = np.nan
+    model = kb.KernelBayesFilter(rule, latent_kernel=kb.Gaussian(0.4), normalise=normalise, tune=0, random_state=0)
+    for track in (model.fit(X, Z, U).filter(Xt, Ut), model.smooth(Xt, Ut)):
+        assert np.abs(track.mean()).max() < 4.5  # off by no more than the room is wide
+
+
 def test_smoother_is_bayes_rule_with_the_product_of_both_predictions(data):
     X, Z, Xt, _ = data
     wanted = oracle.two_filter_smoother(*grams(X, Xt, Z), ETA, STEP_REG, REGS["iw"])
@@ -207,7 +226,7 @@ def linear(steps, rng):
 
 
 def test_approaches_the_kalman_filter_and_smoother_as_n_grows(capsys):
-    """Distance of means, and of standard deviations, from the Kalman filter's, in its standard deviations.
+    """Distance of means, and of standard deviations, from the Kalman filter's, in its standard deviations: medians of five.
 
     Where the state lies within 1.75 of its standard deviations: a log of 100 rows holds next to none beyond, and a filter
     that is learned from examples does not extrapolate.
@@ -215,7 +234,7 @@ def test_approaches_the_kalman_filter_and_smoother_as_n_grows(capsys):
     table = []
     for n in (100, 900):
         rows = []
-        for seed in range(3):
+        for seed in range(5):
             rng = np.random.default_rng(seed)
             y, x = linear(n, rng)
             new, truth = linear(300, rng)
@@ -232,7 +251,7 @@ def test_approaches_the_kalman_filter_and_smoother_as_n_grows(capsys):
                     track.score(truth).coverage[0],
                 )
             )
-        table.append(np.mean(rows, axis=0))
+        table.append(np.median(rows, axis=0))
     with capsys.disabled():
         print("\n    n   mean     sd  smooth  smooth/filter  coverage")
         for n, row in zip((100, 900), table, strict=True):

@@ -164,21 +164,26 @@ def test_even_weights_are_not_resampled():
 
 
 def test_a_linear_system_is_followed_as_well_as_by_the_kalman_filter():
-    """Model 1a with 400 pairs that cover the states, in no order, and settings chosen by walks among them."""
-    rng = np.random.default_rng(0)
-    states = rng.uniform(-7, 7, (400, 1))
-    model = kb.KernelMonteCarloFilter(walk, stats.norm(0, STATIONARY), tune=3, random_state=0)
-    model.fit(states + rng.normal(size=states.shape), states, ordered=False)
+    """Model 1a with 400 pairs that cover the states, in no order, and settings chosen by walks among them; of three logs."""
     tests = [linear(100, seed) for seed in range(20, 30)]
-    tracks = model.filter([seen for _, seen in tests])
     exact = [kalman(seen[:, 0], 0.9, 1.0, 1.0, 0.0, STATIONARY**2) for _, seen in tests]
-    truth = np.stack([states[:, 0] for states, _ in tests])
-    ours, best = np.stack([track.mean()[:, 0] for track in tracks]), np.stack([means for means, _ in exact])
-    assert rmse(ours, truth) < 1.06 * rmse(best, truth)
-    assert rmse(ours, best) < 0.25
-    spread = np.mean([track.std()[5:].mean() for track in tracks]) / np.sqrt(exact[0][1][-1])
-    assert 0.9 < spread < 1.5  # wider, if anything
-    assert np.mean([track.score(states).coverage for track, (states, _) in zip(tracks, tests, strict=True)]) > 0.8
+    truth, best = np.stack([states[:, 0] for states, _ in tests]), np.stack([means for means, _ in exact])
+    errors, distances, spread, coverage = [], [], [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        states = rng.uniform(-7, 7, (400, 1))
+        model = kb.KernelMonteCarloFilter(walk, stats.norm(0, STATIONARY), tune=3, random_state=0)
+        model.fit(states + rng.normal(size=states.shape), states, ordered=False)
+        tracks = model.filter([seen for _, seen in tests])
+        ours = np.stack([track.mean()[:, 0] for track in tracks])
+        errors.append(rmse(ours, truth))
+        distances.append(rmse(ours, best))
+        spread.append(np.mean([track.std()[5:].mean() for track in tracks]) / np.sqrt(exact[0][1][-1]))
+        coverage += [track.score(states).coverage for track, (states, _) in zip(tracks, tests, strict=True)]
+    assert np.mean(errors) < 1.05 * rmse(best, truth)
+    assert np.mean(distances) < 0.25
+    assert 0.9 < np.mean(spread) < 1.3  # a little wider, if anything
+    assert 0.84 < np.mean(coverage) < 0.96
 
 
 def test_a_log_of_a_linear_system_is_enough():

@@ -421,7 +421,7 @@ def test_some_points_of_a_discrete_distribution():
         (lambda x: x[:, 0], stats.pareto(1.5), "no finite variance"),
         (lambda x: np.cos(x[:, 0]), stats.cauchy(), "no finite variance"),
         (lambda x: x[:, 0] ** 2, stats.t(2.1), "grows so fast"),
-        (lambda x: np.exp(x[:, 0] ** 2 / 3), stats.norm(), "grows so fast"),
+        (lambda x: np.exp(x[:, 0] ** 2 / 2.5), stats.norm(), "grows so fast"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::kernelbayes.QuadratureWarning")
@@ -466,7 +466,9 @@ def test_jumps_are_told():
     found = [kb.integrate(lambda x: (x[:, 0] > 0.3) * 1.0, stats.norm(), 60, random_state=s) for s in range(5)]
     told = [problem for one in found for problem in one.problems if "jump" in problem]
     assert len(told) >= 4
-    assert all(re.match(r"near x = 0\.[23]", problem) for problem in told)
+    places = [float(re.match(r"near x = (\S+)", problem)[1]) for problem in told]
+    assert max(abs(place - 0.3) for place in places) < 0.25  # at a node beside it
+    assert abs(np.median(places) - 0.3) < 0.1
 
 
 def test_values_left_out_are_those_of_fits_to_the_others():

@@ -192,11 +192,12 @@ def test_without_validation_the_last_network_is_returned():
 
 
 def test_the_validation_loss_is_measured_on_pairs_held_out():
-    """With z that x says nothing about, the training loss falls and the validation loss does not."""
-    with pytest.warns(RuntimeWarning, match="learned nothing"):
-        features = quick(RING[0], RNG.normal(size=100), epochs=150, weight_decay=0.0, learning_rate=0.03)
-    assert features.history["train"].min() < 0.9 * features.history["train"][0]
-    assert features.history["validation"].min() > features.baseline
+    """With z that x says nothing about, the training loss falls and the validation loss does not: means over 16 draws."""
+    draws = [np.random.default_rng([seed, 1]).normal(size=100) for seed in range(16)]
+    with pytest.warns(RuntimeWarning, match="learned nothing"):  # of most of them
+        found = [quick(RING[0], z, epochs=150, weight_decay=0.0, learning_rate=0.03) for z in draws]
+    assert np.mean([f.history["train"].min() / f.history["train"][0] for f in found]) < 0.92
+    assert np.mean([f.history["validation"][-1] / f.baseline for f in found]) > 0.93
 
 
 def test_features_have_mean_square_norm_one_in_double_precision():

@@ -380,7 +380,13 @@ _PLAIN: dict[type, Fields] = {
     },
     Moved: {"law": Law, "start": Numbers, "end": Numbers, "stretch": Numbers},
     Section: {"likelihood": Likelihood | Section},
-    Likelihood: {"prior": Prior, "density": ConditionalDensity, "statistics": Chosen | Components},
+    Likelihood: {
+        "prior": Prior,
+        "density": ConditionalDensity,
+        "statistics": Chosen | Components,
+        "judges": Numbers,
+        "raised": Numbers,
+    },
     ParticlePosterior: {
         "likelihood": Likelihood | Section,
         "prior": Prior,

@@ -20,12 +20,14 @@ from .._linalg import Dense, Gram, LowRank, OuterProducts, row_space
 from .._typing import Array
 from ..rules.bayes import RULES, Operator, Sample, coefficients, through_likelihood
 from ..rules.conditional import complete, operator
-from ._dynamics import Transition
+from ._dynamics import Transition, held, longest
 
 # Numbers held at most for the cores of many sequences at once, and for the tensor of the constant-time filter.
 _MOST_PRODUCTS, _MOST_TENSOR = 2**24, 2**25
 # Sum of the weights below which an observation is taken as missing.
 _LEAST_TOTAL = 1e-4
+# Share of their absolute sum that weights of both signs must sum to, after a ratio, for anything to be left of them.
+_LEAST_LEFT = 1 / 3
 # A prior is carried by the tensor where its points outnumber the coordinates so many times.
 _CARRIED = 4
 
@@ -59,6 +61,14 @@ def normalised(weights: Array, base: Array, how: str | None) -> tuple[Array, Arr
     return (np.where(empty[:, None], base, out) if empty.any() else out), total
 
 
+def multiplied(weights: Array, ratio: Array) -> Array:
+    """Weights (t, n) times a ratio, to a sum of one; as they were where their signs leave next to nothing of the product."""
+    product = weights * ratio
+    total = product.sum(1, keepdims=True)
+    left = total > np.maximum(_LEAST_TOTAL, _LEAST_LEFT * np.abs(product).sum(1, keepdims=True))
+    return np.where(left, product / np.where(left, total, 1.0), weights)
+
+
 def _says_nothing(total: Array) -> Array:
     """Whether an observation is so far from all that was seen that dividing by the sum of the weights would be absurd."""
     return ~(total > _LEAST_TOTAL)
@@ -70,7 +80,7 @@ class PairsCorrection:
     def __init__(self, rule: str, gram: Gram, H: Array, ratio: Array, reg: Array | float, normalise: str | None):
         self.rule, self._name = RULES[rule], rule
         self.gram, self.H, self.ratio, self.reg = gram, H, ratio, reg
-        self.normalise = normalise
+        self.normalise, self._longest, self._even = normalise, longest(H), H.mean(0)
         self._products: OuterProducts | None = None
 
     def gamma(self, mean: Array, ratio: Array | None = None) -> Array:
@@ -85,14 +95,21 @@ class PairsCorrection:
             return gamma
         total = gamma.sum(1, keepdims=True)
         lost = ~(np.abs(total) > 1e-12)
-        return np.where(lost, 1.0 / gamma.shape[1], gamma / np.where(lost, 1.0, total)) if lost.any() else gamma / total
+        gamma = np.where(lost, 1.0 / gamma.shape[1], gamma / np.where(lost, 1.0, total))
+        share = held(gamma @ self.H, self._even, self._longest)
+        return share * gamma + (1.0 - share) / gamma.shape[1]
 
     def __call__(self, prior: Prior, f: Array) -> Corrected:
         """Beliefs after observations with coordinates f (t, q)."""
         gamma = self.gamma(prior.mean, prior.ratio)
         raw = self._many(gamma, f) if self._stacked(len(f)) else self._one_by_one(gamma, f)
         weights, total = normalised(raw, gamma, self.normalise)
-        return Corrected(weights @ self.H, total, weights)
+        mean = weights @ self.H
+        if self.normalise is not None:
+            base = gamma @ self.H
+            share = held(mean, base, self._longest)
+            weights, mean = share * weights + (1.0 - share) * gamma, share * mean + (1.0 - share) * base
+        return Corrected(mean, total, weights)
 
     def _stacked(self, t: int) -> bool:
         return t > 1 and isinstance(self.gram, LowRank) and OuterProducts.size(self.gram.factor) <= _MOST_PRODUCTS
@@ -144,7 +161,7 @@ class PriorCorrection:
         ratio: Array,
     ):
         self.rule, self.reg, self.normalise = RULES[rule], reg, normalise
-        self.transition, self.ratio, self._after = transition, ratio, after
+        self.transition, self.ratio, self._after, self._longest = transition, ratio, after, longest(after)
         latent = LowRank(H)
         L = operator(latent.core(), len(H), prior_reg)
         expected = through_likelihood(gram.factor, latent, L, np.eye(H.shape[1])).factor  # M (r, q)
@@ -188,7 +205,11 @@ class PriorCorrection:
         else:
             raw = self._one_by_one(v, shares, sample, f)
         weights, total = normalised(raw, v, self.normalise)
-        return Corrected(weights @ self._after, total, self._on_points(weights))
+        after = weights @ self._after
+        if self.normalise is not None:
+            share = held(after, mean, self._longest)
+            weights, after = share * weights + (1.0 - share) * v, share * after + (1.0 - share) * mean
+        return Corrected(after, total, self._on_points(weights))
 
     def _many(self, v: Array, shares: Array, sample: LowRank, f: Array) -> Array:
         if self._products is None:
@@ -212,8 +233,7 @@ class PriorCorrection:
             v = prior.weights[:, self.transition.log.after]
         if prior.ratio is None:
             return v, prior.mean
-        product = v * prior.ratio[:, self.transition.log.after]
-        v, _ = normalised(product, v, "divide")
+        v = multiplied(v, prior.ratio[:, self.transition.log.after])
         return v, v @ self._after
 
     def _on_points(self, weights: Array) -> Array:
@@ -244,6 +264,8 @@ class PriorCorrection:
         raw, prior = (P @ found[..., None])[..., 0], inputs @ means
         total = raw[:, r]
         own, base = self._shares(total, prior[:, r])
+        share = held((own * raw + base * prior)[:, :r], prior[:, :r], self._longest)
+        own, base = share * own, share * base + (1.0 - share)
         out = own * raw + base * prior
         return Corrected(out[:, :r], total, None, out[:, r + 1 :], (inputs, own * found, base))
 

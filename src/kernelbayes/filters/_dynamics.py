@@ -40,6 +40,8 @@ _TOL = 1e-7
 _DENSE_POINTS, _MOST_LANDMARKS = 3000, 1000
 # A kernel of at least this rank, as a share of n, is better off with the Gram matrix itself.
 _FULL_RANK = 0.8
+# How much longer than the longest of the states the mean of a belief may be; that of a distribution is never longer.
+_MOST_STRETCHED = 3.0
 
 
 class Log(NamedTuple):
@@ -101,6 +103,10 @@ class Transition:
     `inputs` are the coordinates (t, k) of the belief as the transition sees it; the last one is weight that is spread evenly
     over the states after. With `normalise="divide"` they are scaled so that the predicted weights sum to one, with "prior"
     what the weights lack of one is spread.
+
+    Beyond the states before, weights say little: they sum to little, and divided by that they are large and of both signs.
+    One step more makes them larger still, and over a gap in the observations a belief would run away. So it is `held`, by
+    mixing it with the even one.
     """
 
     def __init__(self, log: Log, states: States, reg: float, control_kernel: Kernel | None, normalise: str | None):
@@ -119,6 +125,7 @@ class Transition:
         self.map = np.column_stack([solve(L, inputs.T).T, np.full(m, 1.0 / m)])  # (m, k): from inputs to weights
         self._to_mean = self.map.T @ after  # (k, r)
         self._to_total = self.map.sum(0)
+        self._longest = longest(after)
 
     def inputs(self, mean: Array, control: Array | None) -> Array:
         """The next belief (t, k) from the means (t, r) of the present ones and the controls (t, c)."""
@@ -135,7 +142,12 @@ class Transition:
                 spread = 1.0 - total
             else:
                 c, spread = np.where(usable, c / np.where(usable, total, 1.0), 0.0), np.where(usable, 0.0, 1.0)
-        return np.concatenate([c, spread], axis=1)
+        inputs = np.concatenate([c, spread], axis=1)
+        return inputs if self._normalise is None else self._held(inputs)
+
+    def _held(self, inputs: Array) -> Array:
+        share = held(self.mean(inputs), self.mean(self.uniform), self._longest)
+        return share * inputs + (1.0 - share) * self.uniform
 
     @property
     def uniform(self) -> Array:
@@ -165,6 +177,24 @@ def _joint(before: Array, kernel: Kernel, controls: Array | None) -> tuple[Array
             tol=_TOL,
         )
     return found.factor, found.pivots, found.factor[found.pivots]
+
+
+def longest(H: Array) -> float:
+    """How long the mean of a belief on states with coordinates H may be."""
+    return _MOST_STRETCHED * float(np.sqrt((H**2).sum(1).max()))
+
+
+def held(mean: Array, base: Array, most: float) -> Array:
+    """The share (t, 1) of a belief in a mixture with another whose mean is not too long: one, unless its own mean is."""
+    over = (mean**2).sum(1) > most**2
+    share = np.ones((len(mean), 1))
+    if over.any():
+        base = np.broadcast_to(base, mean.shape)[over]
+        away = mean[over] - base
+        square, inner = np.maximum((away**2).sum(1), 1e-300), (away * base).sum(1)
+        room = np.maximum(most**2 - (base**2).sum(1), 0.0)
+        share[over, 0] = (np.sqrt(inner**2 + square * room) - inner) / square  # |base + share away| = most
+    return np.clip(share, 0.0, 1.0)
 
 
 def ratio_map(H: Array, reg: float) -> Array:

@@ -18,7 +18,7 @@ from ..embeddings import Weighted, mean_coordinates
 from ..features import Features, Recipe, factored
 from ..kernels import Kernel
 from ..rules.bayes import RULES
-from ._correction import Corrected, PairsCorrection, Prior, PriorCorrection, normalised
+from ._correction import Corrected, PairsCorrection, Prior, PriorCorrection, multiplied
 from ._dynamics import _MOST_LANDMARKS, Log, States, Transition, coordinates, ratio_map
 
 # Landmarks at most where a tolerance is given: enough to compare settings by.
@@ -196,7 +196,7 @@ class Recursion:
             assert prior.inputs is not None
             out = np.zeros((len(prior.mean), len(self.log.points)))
             out[:, self.log.after] = self.transition.weights(prior.inputs)
-        return out if prior.ratio is None else normalised(out * prior.ratio, out, "divide")[0]
+        return out if prior.ratio is None else multiplied(out, prior.ratio)
 
     def weights(self, step: Corrected) -> Array:
         """Weights (t, p) of beliefs on all points of the log."""

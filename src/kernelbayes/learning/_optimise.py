@@ -34,6 +34,8 @@ ROUNDING = 1e-12  # of squared errors, relative to the squares of what is predic
 # outweighs rounding, which differs between processors, and is far below what the data can tell.
 PULL = 1e-5
 _KEEP = (0.9, 0.999)  # shares of its two running means that Adam keeps at a step
+# The status with which SciPy's L-BFGS-B gives up a line search.
+_LINE_SEARCH_FAILED = 2
 
 
 class BoundWarning(UserWarning):
@@ -282,7 +284,17 @@ class _Problem:
         )
         if bar is not None:
             bar.close()
+        if found.status == _LINE_SEARCH_FAILED and self.settled(found, tol):
+            found.success, found.message = True, "CONVERGENCE: ROUNDING HIDES WHAT DESCENT IS LEFT"
         return found, tuple(path)
+
+    def settled(self, found: Any, tol: float) -> bool:
+        """Whether the gradient, within the bounds, promises a decrease by less than the tolerance.
+
+        L-BFGS-B ends abnormally where a line search from an optimum, at which a second round starts, sees only rounding.
+        """
+        promised = found.x - np.clip(found.x - found.jac, *np.transpose(np.array(self.box, dtype=float)))
+        return bool(np.abs(promised).max() <= np.sqrt(tol) * abs(found.fun))
 
 
 @float64

@@ -59,6 +59,7 @@ class KernelABC(Method):
             _median_kernel(comparison.left) if median else None,
             reg=1e-4 if self.reg is None and median else self.reg,
             intercept=not median,
+            ard=False,
             random_state=int(problem.rng.integers(2**31)),
         ).fit(comparison.left, problem.Z, problem.groups())
         with warnings.catch_warnings(record=True) as caught:

@@ -35,8 +35,8 @@ from ._tempering import FIRST, PARTICLES, Population, Target, temper
 _POOL = 20_000
 # A posterior is flagged where more of a statistic's variance than this is ignorance of the regressions, ...
 _IGNORANT = 0.2
-# ... and where the observation is less probable than all but this share of the simulations, of so many.
-_UNLIKE, _JUDGES, _PRIOR_DRAWS = 0.01, 300, 1000
+# ... and where the observation is less probable than all but this share of so many simulations, by so many draws of the prior.
+_UNLIKE, _JUDGES, _PRIOR_DRAWS = 0.01, 100, 400
 # Draws that ignorance is averaged over.
 _LOOKS = 500
 
@@ -48,10 +48,19 @@ class Likelihood:
         prior: of the simulated parameters; tells what regressions see of them.
         density: fitted to what regressions see, and the statistics.
         statistics: of outputs, that the density is of.
+        judges: outputs (t, p) of some simulations from the prior, and by how much (t,) learning has raised the logarithm of
+            the density of each.
     """
 
-    def __init__(self, prior: Prior, density: ConditionalDensity, statistics: Chosen | Components):
+    def __init__(
+        self,
+        prior: Prior,
+        density: ConditionalDensity,
+        statistics: Chosen | Components,
+        judges: tuple[Array, Array],
+    ):
         self.prior, self.density, self.statistics = prior, density, statistics
+        self.judges, self.raised = judges
 
     def at(self, theta: Array) -> LikelihoodAt:
         """The likelihood at parameters (n, d), ready for many observations."""
@@ -81,19 +90,12 @@ class Likelihood:
         there = self._pool_cache[1].few(draws)
         return np.array([logsumexp(there.log(y[None])) for y in observed]) - np.log(draws)
 
-    def judged(self, problem: Problem, missing: Array) -> Array:
-        """The same (t,) of some simulations of the first round, without those statistics (p,) that are missing.
+    def judged(self, missing: Array) -> Array:
+        """The same (t,) of the simulations that are kept to judge by, without those statistics (p,) that are missing.
 
         The likelihood has learned from them. By how much that has raised the density of each is known, and taken off.
         """
-        X, first = problem.outputs.reshape(len(problem.outputs), -1), np.ones(len(problem.outputs), dtype=bool)
-        if problem.rounds is not None:
-            first = problem.rounds == 0
-        rows = np.flatnonzero(first & np.isfinite(self.density.scores_))
-        rows = rows[:: max(1, len(rows) // _JUDGES)][:_JUDGES]
-        raised = self.density.log_density(self.statistics(X[rows]), self.prior.regressors(problem.theta[rows]))
-        raised = np.maximum(raised - self.density.scores_[rows], 0.0)
-        return self.evidence(np.where(missing, np.nan, X[rows])) - raised
+        return self.evidence(np.where(missing, np.nan, self.judges)) - self.raised
 
 
 class LikelihoodAt:
@@ -165,10 +167,15 @@ def learn(problem: Problem, reduce: bool | None = None, **settings: Any) -> Like
     """The likelihood that simulations tell."""
     reduce = _check.option(reduce, "reduce", (None, True, False))
     problem.refuse_few()
+    problem = problem.only(problem.firsts())
     X = problem.outputs.reshape(len(problem.outputs), -1)
     statistics = make_statistics(X, reduce)
-    density = ConditionalDensity(random_state=int(problem.rng.integers(2**31)), **settings)
-    return Likelihood(problem.prior, density.fit(problem.prior.regressors(problem.theta), statistics(X)), statistics)
+    S, seen = statistics(X), problem.prior.regressors(problem.theta)
+    density = ConditionalDensity(random_state=int(problem.rng.integers(2**31)), **settings).fit(seen, S)
+    rows = np.flatnonzero((True if problem.rounds is None else problem.rounds == 0) & np.isfinite(density.scores_))
+    rows = rows[:: max(1, len(rows) // _JUDGES)][:_JUDGES]
+    raised = np.maximum(density.log_density(S[rows], seen[rows]) - density.scores_[rows], 0.0)
+    return Likelihood(problem.prior, density, statistics, (X[rows], raised))
 
 
 def conclude(learned: Likelihood, problem: Problem, seed: int, particles: int = PARTICLES) -> Inference:
@@ -220,7 +227,7 @@ def doubt(learned: Likelihood, law: Law, observed: Array, problem: Problem) -> d
     draws = law.sample(_LOOKS, np.random.default_rng(0))
     ignorance = float(learned.at(problem.prior.from_gaussian(draws)).ignorance.mean())
     missing = np.isnan(observed[0])
-    probable = learned.judged(problem, missing)
+    probable = learned.judged(missing)
     each = np.where(missing, np.nan, observed)
     p_value = min((1 + int((probable <= e).sum())) / (1 + len(probable)) for e in learned.evidence(each))
     return {"ignorance": ignorance, "p_value": min(1.0, p_value * len(observed))}

@@ -86,7 +86,7 @@ class ParticlePosterior(Law):
             while n > size * len(drawn):  # each with a stream of its own: the same, however many are asked for at a time
                 now, _ = move(self.target, now, _STEPS_APART, np.random.default_rng([self.seed, len(drawn)]))
                 drawn.append(now.z.copy())
-        return np.concatenate(drawn)
+        return np.concatenate(drawn[: -(-n // size)])
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Particles, moved on where more are asked for; beyond some thousands they are smoothed a little."""

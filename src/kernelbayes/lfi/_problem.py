@@ -100,6 +100,17 @@ class Problem:
                 "learn from"
             )
 
+    def firsts(self) -> Array:
+        """Numbers (k,) of the runs without those that are there twice, with the same parameters and the same outputs.
+
+        Where whole numbers make whole numbers, equal runs are no copies.
+        """
+        flat = self.outputs.reshape(len(self.outputs), -1)
+        alike = equal_rows(np.concatenate([self.theta, flat], axis=1))
+        if alike is None or (self.prior.ties and bool((flat == np.round(flat)).all())):
+            return np.arange(len(flat))
+        return np.sort(np.unique(alike, return_index=True)[1])
+
     @property
     def Z(self) -> Array:
         """The parameters in Gaussian coordinates."""

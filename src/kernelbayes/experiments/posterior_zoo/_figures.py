@@ -13,19 +13,20 @@ from ._reading import methods_of, sizes_of
 
 
 def scores_figure(runs: Runs) -> Any:
-    """A panel for each number of simulations: problems from the top, a dot for each method, hollow for rounds."""
+    """A panel for each number of simulations: a dot for each method, hollow for rounds; a star: held out."""
     problems = list(dict.fromkeys((c["problem"], c["held_out"]) for c in runs.cases))
     problems.sort(key=lambda pair: pair[1])  # stable: those tuned on first
     places = {name: len(problems) - i for i, (name, _) in enumerate(problems)}
     sizes = sizes_of(runs)
-    figure, axes = panels(1, len(sizes), (3.2 * len(sizes) + 2.0, 0.26 * len(problems) + 1.6))
-    for ax, size in zip(np.atleast_1d(axes), sizes, strict=True):
+    figure, axes = panels(1, len(sizes), (3.2 * len(sizes) + 2.0, 0.26 * len(problems) + 1.8))
+    axes = np.atleast_1d(axes)
+    for ax, size in zip(axes, sizes, strict=True):
         _panel(ax, runs.where(size=size), places)
         ax.set_title(f"{size} simulations", fontsize=10)
         ax.axhline(sum(held for _, held in problems) + 0.5, color=FAINT, lw=0.8, ls=":")
-    first = np.atleast_1d(axes)[0]
-    first.set_yticks(list(places.values()), [f"{name}*" if held else name for name, held in problems], fontsize=7)
-    first.legend(frameon=False, fontsize=7, loc="lower right")
+    axes[0].set_yticks(list(places.values()), [f"{name}*" if held else name for name, held in problems], fontsize=7)
+    dots = {label: dot for ax in axes for dot, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(dots.values(), dots, loc="outside lower center", ncol=len(dots), frameon=False, fontsize=8)
     return figure
 
 

@@ -19,9 +19,10 @@ from ...simulation import Run
 from .._figures import ACCENT, GOLD, GREEN, INK, PURPLE, SECOND
 from .._study import Runs, Study
 from . import _sbi
-from ._metrics import COMPARED, MEASURES, measures
+from ._metrics import MEASURES, measures
 from ._problem import ZooProblem
 from ._reference import reference
+from ._two_samples import COMPARED
 
 ONE, ROUNDS = "one round", "rounds"
 COUNT = 4  # of rounds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,8 @@ import numpy as np
 from ..._typing import Array
 from ._problem import ZooProblem
 from ._reference import reference
+from ._two_samples import c2st
 
-COMPARED = 1000
 MEASURES = ("c2st", "mean_error", "sd_ratio", "coverage")
 
 
@@ -46,24 +45,3 @@ def measures(exact: Array, draws: Array, seed: int = 0, *, classifier: bool = Tr
         "sd_ratio": float(np.exp(np.log(np.maximum(draws.std(0), 1e-12) / spread).mean())),
         "coverage": float(((exact >= low) & (exact <= high)).mean()),
     }
-
-
-def c2st(exact: Array, draws: Array, seed: int = 0, count: int = COMPARED) -> float:
-    """Accuracy of a network with two hidden layers of 10 d units that tells two samples apart, by five folds.
-
-    Lopez-Paz and Oquab (2017), "Revisiting classifier two-sample tests", with the settings that are usual for posteriors.
-    """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.model_selection import KFold, cross_val_score
-    from sklearn.neural_network import MLPClassifier
-
-    rng = np.random.default_rng([seed, 3])
-    count = min(count, len(exact), len(draws))
-    one, other = (a[rng.permutation(len(a))[:count]] for a in (exact, draws))
-    both = (np.concatenate([one, other]) - one.mean(0)) / one.std(0)
-    width = 10 * both.shape[1]
-    network = MLPClassifier((width, width), max_iter=1000, random_state=seed)
-    folds = KFold(5, shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return float(cross_val_score(network, both, np.repeat([0, 1], count), cv=folds).mean())
