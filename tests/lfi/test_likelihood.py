@@ -92,7 +92,8 @@ def test_a_million_draws_have_the_spread_of_a_thousand(posterior):
     np.testing.assert_allclose(many.std(0), posterior.std(), rtol=0.1)
     assert len(np.unique(many[:, 0])) > 190_000
     few = posterior.sample(3000, random_state=0)
-    assert len(few) == 3000 and np.isfinite(posterior.log_prob(few)).all()
+    assert len(few) == 3000
+    assert np.isfinite(posterior.log_prob(few)).all()
 
 
 # ----------------------------------------------------------------------------------------- other questions
@@ -172,7 +173,8 @@ def test_other_methods_have_no_likelihood_to_ask():
 def test_draws_as_a_data_frame(posterior):
     pytest.importorskip("pandas")
     frame = posterior.to_pandas(10, random_state=0)
-    assert list(frame.columns) == ["t0", "t1", "t2"] and len(frame) == 10
+    assert list(frame.columns) == ["t0", "t1", "t2"]
+    assert len(frame) == 10
 
 
 def test_saved_and_loaded(posterior, tmp_path):
@@ -196,9 +198,7 @@ def test_repeated_parameters_do_not_make_it_sure():
         rng = np.random.default_rng(seed)
         theta = np.repeat(PRIOR.design(60, random_state=seed), 5, axis=0)
         y = simulate(PRIOR.sample(1, random_state=seed + 9), rng)[0]
-        found = kb.infer(
-            parameters=theta, outputs=simulate(theta, rng), prior=PRIOR, observed=y, random_state=seed
-        )
+        found = kb.infer(parameters=theta, outputs=simulate(theta, rng), prior=PRIOR, observed=y, random_state=seed)
         (low, high), (mean, covariance) = found.interval(0.9), exact(y)
         std = np.sqrt(np.diag(covariance))
         held.append(stats.norm.cdf(high, mean, std) - stats.norm.cdf(low, mean, std))
@@ -248,7 +248,8 @@ def test_draws_stay_within_the_support():
     x = theta + 0.3 * rng.normal(size=theta.shape)
     found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[1.1, 0.05], random_state=0)
     draws = found.sample(20_000, random_state=0)
-    assert (draws[:, 0] <= 1.0).all() and (draws > 0.0).all()
+    assert (draws[:, 0] <= 1.0).all()
+    assert (draws > 0.0).all()
 
 
 # ------------------------------------------------------------------------------------------ raw outputs

@@ -3,11 +3,13 @@
     infer       simulator, prior, observation      -> ParameterPosterior
     calibrate   the same for known truths          -> Calibration
 
-`_infer.py` goes from the one to the other: simulate, learn, simulate again. `_prior.py` and `_blocks.py` are priors and their
-Gaussian coordinates; `_epsilon.py` the ways to compare an observation with simulations; `_likelihood.py`, `_kelfi.py`,
-`_dme.py`, `_kernel_methods.py`, `_abc.py`, `_synthetic.py`, `_surrogate.py` the methods, each an object with its settings whose
-`infer` makes an `Inference` of a `Problem`, and `_methods.py` their list; `_campaign.py` and `_search.py` the runs behind them;
-`_law.py`, `_particles.py` and `_importance.py` what a posterior is made of; `_posterior.py` what the user holds.
+`_infer.py` goes from the one to the other: simulate, learn, simulate again. `_prior.py` and `_blocks.py` are priors and
+their Gaussian coordinates; `_likelihood.py`, `_kelfi.py`, `_dme.py`, `_kernel_methods.py`, `_abc.py`, `_synthetic.py`,
+`_surrogate.py` the methods, each an object with its settings whose `infer` makes an `Inference` of a `Problem`, and
+`_methods.py` their list; `_statistics.py` what a likelihood is learned of, `_epsilon.py` the other ways to compare an
+observation with simulations; `_campaign.py` and `_search.py` the runs behind them; `_law.py`, `_particles.py`,
+`_tempering.py` and `_importance.py` what a posterior is made of; `_posterior.py` what the user holds, and `_again.py` what
+else it can be asked.
 """
 
 from ._abc import MarkovABC, SequentialABC

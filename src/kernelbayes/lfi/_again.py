@@ -134,7 +134,9 @@ def _asked(
     beyond = 1.0 - float(within_reach(draws / simulated.std(0), simulated / simulated.std(0)).mean())
     problems = in_words(details)
     if beyond > _BEYOND:
-        problems.append(f"{beyond:.0%} of this posterior lies where nothing was simulated: there it is an extrapolation")
+        problems.append(
+            f"{beyond:.0%} of this posterior lies where nothing was simulated: there it is an extrapolation"
+        )
     found = Inference(law, dict(result.settings), result.ess, problems, details)
     problem = dataclasses.replace(_problem(result, prior, observed), theta=simulated)
     return _answer(result, found, problem, tuple(problems))

@@ -276,7 +276,7 @@ def _by_weights(model: KernelMeans, posterior: ParameterPosterior, rows: Array, 
 
 
 def _by_folds(posterior: ParameterPosterior, rows: Array, rng: np.random.Generator) -> Array:
-    """Ranks (R, d) for a learned likelihood: those of a few folds, each of which learns from the simulations outside of it."""
+    """Ranks (R, d) for a learned likelihood: those of a few folds, each learned from the simulations outside of it."""
     problem = _problem(posterior, rng)
     groups = problem.groups()
     groups = np.arange(len(problem.theta)) if groups is None else groups

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _FOR_FLOOR = 2000
 # Draws that stand for a law of which nothing else is known.
 _FOR_MOMENTS = 4000
-# By how many of their standard deviations draws are moved that propose further simulations, so that their surroundings are seen.
+# By how many of their standard deviations draws are moved that propose further simulations: their surroundings are seen.
 _STRAY = 0.7
 # How far beyond all simulated parameters a likelihood is believed, in standard deviations of the prior.
 _BEYOND = 0.25

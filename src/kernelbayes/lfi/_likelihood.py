@@ -1,9 +1,9 @@
 r"""A likelihood learned from simulations, and the posterior under it.
 
-`ConditionalDensity` learns the density p(x | theta) of what a simulator returns. As a function of theta at the observation it
-is the likelihood that nobody could write down. The prior stays exact, and particles follow the posterior (`_tempering.py`).
-Because it is a likelihood, it adds up over independent observations, serves any other observation and prior, does without
-statistics that are missing, and does not ask what the simulated parameters were drawn from.
+`ConditionalDensity` learns the density p(x | theta) of what a simulator returns. As a function of theta at the observation
+it is the likelihood that nobody could write down. The prior stays exact, and particles follow the posterior
+(`_tempering.py`). Because it is a likelihood, it adds up over independent observations, serves any other observation and
+prior, does without statistics that are missing, and does not ask what the simulated parameters were drawn from.
 
 What the regressions do not know of their own mean is part of the density's variance, so that the posterior knows what the
 likelihood does not know; where that is much of it, the posterior says so.
@@ -35,7 +35,7 @@ from ._tempering import FIRST, PARTICLES, Population, Target, temper
 _POOL = 20_000
 # A posterior is flagged where more of a statistic's variance than this is ignorance of the regressions, ...
 _IGNORANT = 0.2
-# ... and where the observation is less probable than all but this share of so many simulations, by so many draws of the prior.
+# ... and where the observation is less probable than all but this share of so many simulations, by so many prior draws.
 _UNLIKE, _JUDGES, _PRIOR_DRAWS = 0.01, 100, 400
 # Draws that ignorance is averaged over.
 _LOOKS = 500
@@ -199,8 +199,10 @@ def posterior(
         logs = power * likelihood.log(prior.from_gaussian(z), observed)
         return WeightedPoints(z, np.exp(logs - logs.max()), Gaussian(float(median_lengthscale(z)))), {}
     target = Target(latent, lambda z: likelihood.log(prior.from_gaussian(z), observed))
-    pooled = isinstance(likelihood, Likelihood) and _same(prior, likelihood.prior)
-    start = likelihood.start(observed) if pooled else target.drawn(FIRST, rng)
+    if isinstance(likelihood, Likelihood) and _same(prior, likelihood.prior):
+        start = likelihood.start(observed)
+    else:
+        start = target.drawn(FIRST, rng)
     found = temper(target, start, rng, particles, power)
     law = ParticlePosterior(likelihood, prior, observed, found.population, found.log_evidence, seed)
     return law, {"log_evidence": found.log_evidence, "powers": found.powers, "acceptance": found.acceptance}
@@ -220,9 +222,9 @@ def _same(prior: Prior, other: Prior) -> bool:
 def doubt(learned: Likelihood, law: Law, observed: Array, problem: Problem) -> dict[str, float]:
     """What can be seen of a posterior's faults from the simulations alone.
 
-    `ignorance` is the share of a statistic's variance that is ignorance of its mean, where the posterior is. `p_value` is that
-    of the hypothesis that the simulator made the observation: the share of simulations from the prior that are less probable
-    than it, under the prior and the learned likelihood.
+    `ignorance` is the share of a statistic's variance that is ignorance of its mean, where the posterior is. `p_value` is
+    that of the hypothesis that the simulator made the observation: the share of simulations from the prior that are less
+    probable than it, under the prior and the learned likelihood.
     """
     draws = law.sample(_LOOKS, np.random.default_rng(0))
     ignorance = float(learned.at(problem.prior.from_gaussian(draws)).ignorance.mean())
@@ -238,13 +240,13 @@ def in_words(details: dict[str, Any]) -> list[str]:
     out = []
     if details.get("p_value", 1.0) <= _UNLIKE:
         out.append(
-            f"the observation is unlike the simulations (p = {details['p_value']:.2g}): nearly all of them are more probable; "
-            "either the prior leaves out what happened, or the simulator cannot produce it"
+            f"the observation is unlike the simulations (p = {details['p_value']:.2g}): nearly all of them are more "
+            "probable; either the prior leaves out what happened, or the simulator cannot produce it"
         )
     if details.get("ignorance", 0.0) > _IGNORANT:
         out.append(
-            f"{details['ignorance']:.0%} of the variance of a statistic is ignorance of its mean where the posterior is: there "
-            "are too few simulations there; more of them, or rounds, would tell"
+            f"{details['ignorance']:.0%} of the variance of a statistic is ignorance of its mean where the posterior is: "
+            "there are too few simulations there; more of them, or rounds, would tell"
         )
     return out
 

@@ -27,7 +27,11 @@ def read_observation(
     if given is not None and (isinstance(value, dict) or names != numbered(len(names))):
         _same_statistics(given, names, partly)
         columns = isinstance(value, dict) and any(np.ndim(v) for v in value.values())
-        value = np.column_stack([value[name] for name in names]) if columns else _check.row_by_name(value, names, "observed")
+        value = (
+            np.column_stack([value[name] for name in names])
+            if columns
+            else _check.row_by_name(value, names, "observed")
+        )
         value = _check.by_name(value, names, "observed")
     observed = _check._as_numbers(value, "observed")
     if not observed.size:
@@ -41,7 +45,7 @@ def read_observation(
     size = int(np.prod(shape))
     if observed.shape == shape or observed.size == size:
         return observed.reshape(shape)
-    if several and observed.shape[1:] == shape or (several and size == 1 and observed.ndim == 1):
+    if several and (observed.shape[1:] == shape or (size == 1 and observed.ndim == 1)):
         return observed.reshape(-1, *shape)
     also = f" (or several of that, {('k', *shape)})".replace("'", "") if several and observed.ndim > len(shape) else ""
     raise ValueError(f"observed has shape {observed.shape} where a simulation returns {shape or 'one number'}{also}")

@@ -83,7 +83,9 @@ class ParticlePosterior(Law):
         drawn, size = self._drawn_cache, len(self.population.z)
         if n > size * len(drawn):
             now = self.target.at(np.array(drawn[-1]), power=1.0)
-            while n > size * len(drawn):  # each with a stream of its own: the same, however many are asked for at a time
+            while n > size * len(
+                drawn
+            ):  # each with a stream of its own: the same, however many are asked for at a time
                 now, _ = move(self.target, now, _STEPS_APART, np.random.default_rng([self.seed, len(drawn)]))
                 drawn.append(now.z.copy())
         return np.concatenate(drawn[: -(-n // size)])

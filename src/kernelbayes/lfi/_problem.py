@@ -36,8 +36,8 @@ class Problem:
         progress: whether to show a bar.
         rounds: (m,) the round each run belongs to, if there were several; those of round 0 follow `proposal`.
         proposal: what the first round was drawn from, if not from the prior.
-        power: below one in rounds before the last, where a posterior only serves to propose parameters: methods that can take
-            the likelihood to this power, so that a first look does not rule out too much.
+        power: below one in rounds before the last, where a posterior only serves to propose parameters: methods that can
+            take the likelihood to this power, so that a first look does not rule out too much.
         known_ratio: (m,) what `ratio` found before, where rounds and proposal are no longer at hand.
     """
 

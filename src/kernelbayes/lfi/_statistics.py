@@ -91,7 +91,7 @@ class Components:
 
 
 def _principal(C: Array) -> tuple[Array, Array]:
-    """Eigenvalues (k,), falling, and axes (p, k) of the second moments of rows (m, p), by the smaller of the two matrices."""
+    """Eigenvalues (k,), falling, and axes (p, k) of the second moments of rows (m, p)."""
     if C.shape[0] >= C.shape[1]:
         return eigh(C.T @ C)
     values, left = eigh(C @ C.T)
