@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 import kernelbayes as kb
 from kernelbayes.kernels._distributions import Normal
-from kernelbayes.lfi._campaign import usual_rounds
+from kernelbayes.lfi._rounds import usual_rounds
 from kernelbayes.lfi._statistics import Components
 from kernelbayes.lfi._tempering import Target, move, temper
 

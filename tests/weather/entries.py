@@ -3,6 +3,7 @@
 # ruff: noqa: B008 (the default of an argument is its climate)
 from __future__ import annotations
 
+import functools
 import tempfile
 from pathlib import Path
 
@@ -671,6 +672,33 @@ def calibrated(parameters=Points(width=2, names=("a", "b")), replicates=Climate(
     )
     calibration = kb.calibrate(found, replicates)
     return calibration.coverage(level), calibration.coverage_band(level), found.density(parameters), calibration.ranks
+
+
+@functools.cache
+def learned():
+    theta = PRIOR.design(60)
+    noise = np.random.default_rng(0).normal(size=60)
+    return kb.infer(parameters=theta, outputs=theta.sum(1) + noise, prior=PRIOR, observed=0.2, random_state=0)
+
+
+@entry
+def learned_likelihood(theta=PARAMETERS, observed=NUMBER):
+    found = learned()
+    return np.exp(found.log_prob(theta)), np.exp(found.log_likelihood(theta)), found.at(observed).mean()
+
+
+OTHER_PRIORS = {"prior": kb.Prior(a=stats.norm(0, 2), b=stats.norm(1, 3)), "dict": {"a": stats.norm(), "b": (-1, 1)}}
+
+
+@entry
+def learned_under(prior=Climate(OTHER_PRIORS, SINGLE), q=SHARE):
+    return learned().under(prior).quantile(q)
+
+
+@entry
+def conditional_density(X=POINTS, Y=FLAT, X__new=LIKE_X, Y__new=Points(width=0, like="X")):
+    model = kb.ConditionalDensity(random_state=0).fit(X, Y)
+    return model.log_density(Y__new, X__new), model.ignorance(X__new), model.residuals(Y__new, X__new)
 
 
 @entry

@@ -253,7 +253,18 @@ DATA |= {
     "z_task",
 }
 DATA |= {"denominator", "sample_weight", "prior", "coefficients", "matrix", "V", "f", "g", "simulator", "transition"}
-INSIDE = {"on_atoms", "stretch", "bind", "of", "Belief", "TrackDiagnostics", "Posterior", "Posteriors", "ConvNet"}
+INSIDE = {
+    "on_atoms",
+    "regressors",
+    "stretch",
+    "bind",
+    "of",
+    "Belief",
+    "TrackDiagnostics",
+    "Posterior",
+    "Posteriors",
+    "ConvNet",
+}
 INSIDE |= {"ParameterPosterior", "PredictiveCheck", "QuadratureRule", "Integral", "Runs", "Failure"}
 
 
