@@ -288,12 +288,15 @@ def test_sampled_forms_agree_with_closed_ones():
 @in_any_health
 def test_mixture_prior_keeps_both_modes():
     prior = kb.Prior(mu=kb.Mixture([stats.norm(-2, 0.3), stats.norm(2, 0.3)]))
-    theta = prior.design(800)
-    x = np.abs(theta) + 0.2 * np.random.default_rng(0).normal(size=theta.shape)  # the sign cannot be seen
-    found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[2.0], random_state=0)
-    draws = found.sample(2000, random_state=0)
-    assert 0.35 < (draws < 0).mean() < 0.65
-    assert (np.abs(draws) > 0.8).mean() > 0.98
+    theta, below = prior.design(800), []
+    for seed in range(5):
+        x = np.abs(theta) + 0.2 * np.random.default_rng(seed).normal(size=theta.shape)  # the sign cannot be seen
+        found = kb.infer(parameters=theta, outputs=x, prior=prior, observed=[2.0], random_state=seed)
+        draws = found.sample(2000, random_state=seed)
+        assert (np.abs(draws) > 0.8).mean() > 0.98
+        below.append((draws < 0).mean())
+    assert 0.05 < min(below) <= max(below) < 0.95  # of one data set it is from a fifth to two thirds
+    assert 0.3 < np.mean(below) < 0.7
 
 
 @in_any_health
