@@ -396,3 +396,28 @@ def test_tempering_to_a_power():
     spread = 1.0 / np.sqrt(1.0 + 0.25 / 0.04)
     assert found.population.z.std() == pytest.approx(spread, rel=0.12)
     assert found.population.z.mean() == pytest.approx(2.0 * 0.25 / 0.04 * spread**2, abs=0.1)
+
+
+def test_relevance_finds_the_statistic_that_tells():
+    rng = np.random.default_rng(0)
+    theta = PRIOR.design(300)
+    x = np.column_stack([theta[:, 0] + 0.2 * rng.normal(size=300), rng.normal(size=300)])
+    found = kb.infer(
+        parameters=theta, outputs=x, prior=PRIOR, observed=[0.3, 0.1], statistics=["good", "junk"], random_state=0
+    )
+    relevance = found.relevance()
+    assert list(relevance) == ["good", "junk"]
+    assert relevance["good"]["scale"] == pytest.approx(0.2, rel=0.2)
+    assert relevance["junk"]["relevance"] == pytest.approx(1.0, abs=0.25)
+
+
+def test_under_a_proposal_there_is_no_p_value():
+    rng, proposal = np.random.default_rng(0), kb.Prior({f"t{i}": stats.norm(0.5, 0.7) for i in range(D)})
+
+    def simulator(theta):
+        return simulate(theta[None], rng)[0]
+
+    found = kb.infer(
+        simulator, PRIOR, np.full(4, 0.2), 100, proposal=proposal, random_state=0, run=kb.Run(pass_dict=False)
+    )
+    assert "p_value" not in found.details

@@ -50,7 +50,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     given.add_argument("--truth", type=_truth, metavar="A=1,B=2", help="true parameters, for the figure")
     _add_run_options(command.add_argument_group("running the simulator"))
     how = command.add_argument_group("inference")
-    how.add_argument("--method", choices=list(METHODS), default="kelfi", help="(default: %(default)s)")
+    how.add_argument("--method", choices=list(METHODS), default="likelihood", help="(default: %(default)s)")
     add_seed(how)
     results = command.add_argument_group("results")
     add_folder(results, "infer")

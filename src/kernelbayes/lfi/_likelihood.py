@@ -23,7 +23,7 @@ from .._typing import Array
 from ..densities import ConditionalDensity
 from ..features import Recipe
 from ..kernels import Gaussian, median_lengthscale
-from ._epsilon import explain_constant
+from ._epsilon import explain_constant, spreads
 from ._law import Law, WeightedPoints
 from ._particles import LogLikelihood, ParticlePosterior
 from ._prior import Prior, even_coordinates
@@ -186,7 +186,18 @@ def conclude(learned: Likelihood, problem: Problem, seed: int, particles: int = 
     if problem.power == 1.0:
         details |= doubt(learned, law, observed, problem)
         problems = in_words(details)
-    return Inference(law, {}, _inside(law, problem.Z), problems, details, learned)
+    scales = _scales(learned, law, problem) if isinstance(learned.statistics, Chosen) else None
+    return Inference(law, {}, _inside(law, problem.Z), problems, details, learned, scales)
+
+
+def _scales(learned: Likelihood, law: Law, problem: Problem) -> dict[str, float]:
+    """How far each statistic spreads where the posterior is, about its mean given the parameters, by its name."""
+    X = problem.outputs.reshape(len(problem.outputs), -1)
+    draws = law.sample(_LOOKS, np.random.default_rng(0))
+    moments = learned.at(problem.prior.from_gaussian(draws)).moments
+    shares = np.array([np.sqrt(variance.mean()) for _, variance, _ in moments])  # of the spread over the simulations
+    names = learned.statistics.names(problem.statistics)
+    return dict(zip(names, (spreads(learned.statistics(X)) * shares).tolist(), strict=True))
 
 
 def posterior(
@@ -228,6 +239,8 @@ def doubt(learned: Likelihood, law: Law, observed: Array, problem: Problem) -> d
     """
     draws = law.sample(_LOOKS, np.random.default_rng(0))
     ignorance = float(learned.at(problem.prior.from_gaussian(draws)).ignorance.mean())
+    if problem.proposal is not None:  # whose simulations are no draws from the prior
+        return {"ignorance": ignorance}
     missing = np.isnan(observed[0])
     probable = learned.judged(missing)
     each = np.where(missing, np.nan, observed)

@@ -272,20 +272,25 @@ class ParameterPosterior:
     def relevance(self) -> Summary:
         """Which statistics matter: those compared on a small scale, relative to their spread over the simulations.
 
+        Of a learned likelihood the scale is the spread that is left where parameters are known, where the posterior is.
         A statistic whose scale is as large as its spread, or larger, plays no part. Hsu (2019), 4.3.3 and figure 4.2. Where
         a statistic has a long tail, its scale is that in the middle of the simulations; see `kb.lfi.GaussianEpsilon`.
         """
         if self._scales is None:
-            raise ValueError(f"method {self.method!r} learns no scales of statistics; use method='kelfi'")
+            raise ValueError(f"this posterior, by method {self.method!r}, learns no scales of single statistics")
         if len(self._scales) == 1 and len(self.statistics) > 1:
             raise ValueError("all outputs are compared on one scale; there is no relevance of single statistics")
         from ._epsilon import spreads
 
         spread = dict(zip(self.statistics, spreads(self.outputs.reshape(len(self.outputs), -1)), strict=True))
-        rows = {}
+        rows, title = {}, "epsilon" if self.method == "kelfi" else "scale"
         for name, scale in sorted(self._scales.items(), key=lambda item: item[1] / spread.get(item[0], 1.0)):
             width = float(spread.get(name, float("nan")))
-            rows[name] = {"epsilon": float(scale), "spread": width, "relevance": float(width / scale)}
+            rows[name] = {
+                title: float(scale),
+                "spread": width,
+                "relevance": float(width / scale),
+            }
         return Summary(rows, "relevance: spread over the simulations / scale of comparison")
 
     # ------------------------------------------------------------------------------------ handing it to others
