@@ -186,8 +186,8 @@ def comparison() -> str:
         ours, *others = ((label, number(name, title, method, column)) for method, label in methods.items())
         return [what, measure, ours[1], ", ".join(map(" ".join, others))]
 
-    what, measure, told = "5 parameters from 1,000 simulations, by `kelfi`", "mean off by exact sd", "mean off by, in exact sd"
-    rows.append(timed("inference", what, measure, "sbi NPE", told))
+    what, told = "5 parameters from 1,000 simulations, by `kelfi`", "mean off by, in exact sd"
+    rows.append(timed("inference", what, "mean off by exact sd", "sbi NPE", told))
     ways = {"KELFI": "", "SMC-ABC": "`smc-abc`, also here,", "rejection": "`rejection`", "KBR": "`kbr`"}
     what, measure = "4 rates of predators and prey from 2,500, by `kelfi`", "error of the mean"
     rows.append(untimed("lotka-volterra", "Over the repeats", "error, all four", what, measure, ways))

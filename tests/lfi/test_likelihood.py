@@ -122,6 +122,14 @@ def test_several_observations_add_up(posterior):
     )
 
 
+def test_each_observation_is_judged_by_the_statistics_it_has(posterior):
+    first, second = np.array([0.5, -0.3, np.nan, 0.1]), np.array([np.nan, -0.2, 0.6, 0.3])
+    alone = [posterior.at(y).details["p_value"] for y in (first, second)]
+    both = posterior.at(np.stack([first, second]))
+    assert both.details["p_value"] == pytest.approx(min(1.0, 2 * min(alone)))
+    assert set(posterior.at(first).relevance()) == set(posterior.statistics)
+
+
 def test_a_missing_statistic_drops_out(posterior):
     y = np.array([0.5, -0.3, np.nan, 0.1])
     some = ~np.isnan(y)

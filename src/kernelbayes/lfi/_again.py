@@ -160,6 +160,7 @@ def _answer(
         statistics=problem.statistics,
         ess=found.ess,
         problems=problems,
+        scales=found.scales,
         details=found.details | {"first_round": result.details.get("first_round", len(problem.theta))},
         failures=result.failures,
         seed=result._seed,

@@ -241,11 +241,12 @@ def doubt(learned: Likelihood, law: Law, observed: Array, problem: Problem) -> d
     ignorance = float(learned.at(problem.prior.from_gaussian(draws)).ignorance.mean())
     if problem.proposal is not None:  # whose simulations are no draws from the prior
         return {"ignorance": ignorance}
-    missing = np.isnan(observed[0])
-    probable = learned.judged(missing)
-    each = np.where(missing, np.nan, observed)
-    p_value = min((1 + int((probable <= e).sum())) / (1 + len(probable)) for e in learned.evidence(each))
-    return {"ignorance": ignorance, "p_value": min(1.0, p_value * len(observed))}
+    p_values = []
+    for pattern in np.unique(np.isnan(observed), axis=0):  # observations that lack the same statistics
+        probable = learned.judged(pattern)
+        alike = observed[(np.isnan(observed) == pattern).all(1)]
+        p_values += [(1 + int((probable <= e).sum())) / (1 + len(probable)) for e in learned.evidence(alike)]
+    return {"ignorance": ignorance, "p_value": min(1.0, min(p_values) * len(observed))}
 
 
 def in_words(details: dict[str, Any]) -> list[str]:
